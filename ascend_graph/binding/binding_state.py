@@ -84,14 +84,18 @@ class BindingState:
             f"{arguments[n].default!r}"
             for n in dtypes
         ]
-        suggestion = self.suggestion([*stuck, *doubtful], hungry, free)
+        suggestion, guessed = self.suggestion([*stuck, *doubtful], hungry, free)
         hint = "; 'shape only' is for an argument that only shapes need" if stuck else ""
-        raise self.refuse("; ".join(problems) + hint, suggestion | {arguments[n].name: "None" for n in dtypes})
+        lines = suggestion | {arguments[n].name: "None" for n in dtypes}
+        raise self.refuse("; ".join(problems) + hint, lines, guessed)
 
     def suggestion(
         self, stuck: Sequence[int], hungry: Sequence[BindingTarget], free: Sequence[BindingTarget]
-    ) -> dict[str, str]:
-        """Return the lines to write: pairs of likely the same meaning and matching types, "…" for others."""
+    ) -> tuple[dict[str, str], list[str]]:
+        """Return the lines to write, and those of them that types alone suggest.
+
+        They are pairs of likely the same meaning, then those that are the only ones of a type, "…" for others.
+        """
         arguments = self.schema.arguments
         near = {n: [t for t in free if self.goes_with(arguments[n], t)] for n in (self.open if hungry else stuck)}
         pairs = {n: repr(target.name) for n, target in only_pairs(near)}
@@ -102,8 +106,25 @@ class BindingState:
             n: [o for o in outputs if likely_same(arguments[n].name, o)] for n in stuck if arguments[n].mutated
         }
         pairs |= {n: repr(name) for n, name in only_pairs(near_outputs) if n not in pairs}
+        guessed = self.only_ones([n for n in stuck if n not in pairs], [t for t in hungry if t.name not in paired])
+        left = [n for n in self.open if n not in stuck and n not in pairs and arguments[n].is_tensor]
+        guessed |= (
+            self.only_ones(left, [t for t in free if t not in hungry and t.name not in paired]) if guessed else {}
+        )
+        pairs |= {n: repr(target.name) for n, target in guessed.items()}
+        paired |= {target.name for target in guessed.values()}
         lines = {arguments[n].name: pairs.get(n, "…") for n in sorted({*stuck, *pairs})}
-        return lines | {target.name: "…" for target in hungry if target.name not in paired}
+        lines |= {target.name: "…" for target in hungry if target.name not in paired}
+        return lines, [f"{arguments[n].name} and {target.name}" for n, target in guessed.items()]
+
+    def only_ones(self, positions: Sequence[int], targets: Sequence[BindingTarget]) -> dict[int, BindingTarget]:
+        """Return the pairs of which each is the only one that its type allows."""
+        arguments = self.schema.arguments
+        fitting = {
+            n: [t for t in targets if t.is_input == arguments[n].is_tensor and t.accepts(arguments[n])]
+            for n in positions
+        }
+        return dict(only_pairs(fitting))
 
     @staticmethod
     def goes_with(argument: SchemaArgument, target: BindingTarget) -> bool:
@@ -159,11 +180,13 @@ class BindingState:
             return "a tensor"
         return owner
 
-    def refuse(self, message: str, lines: Mapping[str, str] | None = None) -> BindingError:
+    def refuse(self, message: str, lines: Mapping[str, str] | None = None, guessed: Sequence[str] = ()) -> BindingError:
         text = f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {message}\n{side_by_side(self.schema, self.prototype)}"
         if lines:
             merged = {key: _written(value) for key, value in self.explicit.items()} | dict(lines)
             text += f"\nWrite: arguments={{{', '.join(f'{key!r}: {value}' for key, value in merged.items())}}}"
+        if guessed:
+            text += f"  # if {', '.join(guessed)} mean the same: types alone suggest it"
         return BindingError(text)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,40 @@ def check_takes_meta(overload: torch._ops.OpOverload) -> None:
             f"{overload.name()} has its decomposition (CompositeImplicitAutograd): torch asks the operators it consists of, "
             "so it takes no meta function"
         )
+
+
+def check_signature(name: str, function: MetaFunction, arguments: Sequence[tuple[str, bool]]) -> None:
+    """Refuse a meta function that cannot be called with an operator's arguments.
+
+    Args:
+        name: The operator, as it is shown.
+        function: The meta function; one of C, which does not tell its parameters, is taken.
+        arguments: The arguments of the schema in order, and whether each is passed by keyword alone.
+
+    Raises:
+        MetaError: A call with all arguments does not fit the function's parameters.
+
+    Example:
+        >>> check_signature("my::norm", lambda x, *, eps: x, [("x", False), ("eps", True)])
+        >>> check_signature("my::norm", lambda x: x, [("x", False), ("eps", True)])
+        Traceback (most recent call last):
+            ...
+        ascend_graph.dispatch.fitting.MetaError: my::norm: the meta function has the parameters (x): got an unexpected ...
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    positional = [argument for argument, by_keyword in arguments if not by_keyword]
+    keywords = [argument for argument, by_keyword in arguments if by_keyword]
+    try:
+        signature.bind(*positional, **dict.fromkeys(keywords))
+    except TypeError as error:
+        wanted = ", ".join([*positional, *(["*"] if keywords else []), *keywords])
+        raise MetaError(
+            f"{name}: the meta function has the parameters {signature}: {error}; it is called with the schema's arguments, "
+            f"so write def meta({wanted}): …"
+        ) from None
 
 
 def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False) -> MetaHandle:

@@ -82,7 +82,7 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
         raise refuse(
             f"{', '.join(sorted(unknown))} is neither a dimension nor an argument; "
             f"dimensions: {', '.join(dims) or 'none'}; arguments that are not tensors: {', '.join(others) or 'none'}"
-            f"{advice(relation, unknown)}"
+            f"{advice(relation, unknown, [*dims, *others])}"
         )
     if len(relation.outputs) != len(schema.returns):
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")

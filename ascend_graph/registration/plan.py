@@ -79,7 +79,7 @@ def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[s
     if mentioned <= own:
         return {}
     strangers = sorted(mentioned - set(ge_names.values()) - own)
-    if hint := advice(relation, strangers):
+    if hint := advice(relation, strangers, sorted({*own, *ge_names.values()})):
         raise BindingError(
             f"{op_type}: the relation {relation} mentions {', '.join(strangers)}, which is neither a dimension nor an argument; "
             f"arguments: {', '.join(sorted(own))}{hint}"

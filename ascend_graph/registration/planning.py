@@ -22,7 +22,7 @@ from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, Eag
 from ascend_graph.binding.op_schema import OpSchema, read_schema
 from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.dispatch.data_sizes import with_data_sizes
-from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
+from ascend_graph.dispatch.fake import MetaHandle, check_signature, check_takes_meta, existing_meta, register_meta
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
 from ascend_graph.dispatch.meta_dtypes import GeNumber
 from ascend_graph.dispatch.torchair import (
@@ -98,6 +98,9 @@ class _Planner:
         defined = self.plan_operator() if request.overload is None else None
         schema = request.overload._schema if defined is None else defined.torch_schema
         self.binding = self.bind(read_schema(schema), defined)
+        if request.meta is not None:
+            arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
+            check_signature(self.binding.schema.qualified_name, request.meta, arguments)
         self.check_effects()
         if defined is None:
             self.plan_meta()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -24,21 +25,26 @@ from ascend_graph.shapes.syntax import (
 _ATTR = "; or make the size an attr of the operator (docs/shapes.md, Sizes that depend on data)"
 
 
-def advice(relation: Statement, unknown: Collection[str]) -> str:
-    """Return advice on unknown names that are dtypes of CANN or C++, or sizes that may depend on data; empty for others.
+def advice(relation: Statement, unknown: Collection[str], known: Collection[str] = ()) -> str:
+    """Return advice on unknown names: known ones like them, dtypes of CANN or C++, sizes that may depend on data; or "".
 
     With a bound, ``where k <= n``, the advice is the relation to write.
 
     >>> from ascend_graph.shapes import parse_relation
     >>> advice(parse_relation("x[n] -> y[n]: fp16"), ["fp16"])
     '. Write float16 for fp16'
+    >>> advice(parse_relation("x[n] -> y[n, group]"), ["group"], ["n", "groups"])
+    '. Did you mean groups?'
     >>> advice(parse_relation("x[n] -> index[k]"), ["k"]).startswith(". If k is a number that only the values of a tensor tell")
     True
     >>> advice(parse_relation("x[n] -> index[k]: int32 where k <= n"), ["k"])
     '. k is a number that only ... Write x[n] -> index[n]: int32, count[1]: int32; or make ...'
     """
-    if dtypes := {name: known for name in sorted(unknown) if (known := other_name(name))}:
-        return f". Write {', '.join(f'{known} for {name}' for name, known in dtypes.items())}"
+    if dtypes := [f"{meant} for {name}" for name in sorted(unknown) if (meant := other_name(name))]:
+        return f". Write {', '.join(dtypes)}"
+    near = [difflib.get_close_matches(name, known, 1, 0.8) for name in sorted(unknown)]
+    if near and all(near):
+        return f". Did you mean {', '.join(name for found in near for name in found)}?"
     counts = dict(_counts(relation))
     sizes = {name for tensor in relation.output_tensors for name in size_names(tensor)}
     missing = set(unknown)

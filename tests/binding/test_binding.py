@@ -88,7 +88,13 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
 @pytest.mark.parametrize(
     ("signature", "calls", "arguments", "match"),
     [
-        ("(Tensor a) -> Tensor", ["INPUT(b, F)", Y], {}, r"Write: arguments=\{'a': …, 'b': …\}"),
+        ("(Tensor a) -> Tensor", ["INPUT(b, F)", Y], {}, r"Write: arguments=\{'a': 'b'\}  # if a and b mean the same"),
+        (
+            "(Tensor a, Tensor? c=None, *, float e) -> Tensor",
+            ["INPUT(b, F)", "OPTIONAL_INPUT(d, F)", "REQUIRED_ATTR(f, Float)", Y],
+            {},
+            r"arguments=\{'a': 'b', 'c': 'd', 'e': 'f'\}  # if a and b, e and f, c and d mean the same",
+        ),
         # Two tensors that could be either: never by position.
         ("(Tensor a, Tensor b) -> Tensor", ["INPUT(c, F)", "INPUT(d, F)", Y], {}, "'a': …, 'b': …, 'c': …, 'd': …"),
         ("(Tensor x, int n) -> Tensor", ["INPUT(x, F)", Y], {}, "nothing takes the argument int n"),

@@ -17,6 +17,7 @@ import torch
 import ascend_graph
 from ascend_graph import AscendGraphError
 from ascend_graph.dispatch.fake import existing_meta
+from ascend_graph.dispatch.fitting import MetaError
 from ascend_graph.dispatch.torchair import existing_converter
 from ascend_graph.host.kernels import host_kernel
 from ascend_graph.registration import (
@@ -193,6 +194,7 @@ def test_a_replacement_that_fails_leaves_the_first(define: Define) -> None:
         (BindingError, "not a mix", {"shape": "x[n], w[n] -> y[n]"}),
         (AscendGraphError, "expected", {"shape": "x[n -> y[n]"}),
         (RegistrationError, "pass one of them", {"shape": lambda x: x, "meta": lambda x: x}),
+        (MetaError, r"has the parameters \(a\): .* write def meta\(x, times\)", {"shape": lambda a: a}),
         (GradientError, "pass a function", {"backward": 3}),
         (GradientError, "is not an argument", {"backward": torch.ops.aten.mm.default}),
         (SchemaError, "is not a torch operator", {"eager": 3}),

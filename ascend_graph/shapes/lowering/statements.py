@@ -43,7 +43,7 @@ class _Lowering(Expressions):
             dims = sorted({name for t in relation.input_tensors for name in syntax.bound_names(t)})
             raise self.fault(
                 f"{', '.join(sorted(unknown))} is neither a dimension of an input nor an attr of the operator; "
-                f"dimensions: {', '.join(dims) or 'none'}; attrs: {', '.join(self.attrs) or 'none'}{advice(relation, unknown)}"
+                f"dimensions: {', '.join(dims) or 'none'}; attrs: {', '.join(self.attrs) or 'none'}{advice(relation, unknown, [*dims, *self.attrs])}"
             )
         for tensor in (*relation.input_tensors, *relation.output_tensors):
             if tensor.index is not None and not self.whole:
