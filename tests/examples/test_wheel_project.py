@@ -15,7 +15,9 @@ from .conftest import EXAMPLES, Builder, host_python, run
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:
     def build(work: Path) -> None:
-        run(host_python("-m", "build", "--wheel", "--no-isolation", "-o", "dist"), work, USE_NINJA="1", MAX_JOBS="2")
+        quick = {"CFLAGS": "-O0 -g0", "CXXFLAGS": "-O0 -g0"}  # the functions are called a few times
+        command = host_python("-m", "build", "--wheel", "--no-isolation", "-o", "dist")
+        run(command, work, USE_NINJA="1", MAX_JOBS="2", **quick)
 
     return built("wheel_project", build, ["csrc", "custom_ops", "setup.py"], has_kernels=False)
 
