@@ -22,10 +22,13 @@ from typing import Any
 import torch
 
 from ascend_graph.adoption import adopt
+from ascend_graph.adoption.bound.definitions import bound_operators
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision
+from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, Implementation, PythonFunction
 from ascend_graph.adoption.repository import read_repository
+from benchmarks._adopted_kernels import check_kernel, compile_kernels
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 12, 600
@@ -175,7 +178,7 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
     output = work / f"{re.sub(chr(92) + 'W', '_', root.name)}_operators.py"
     output.unlink(missing_ok=True)
     report = adopt(root, output, tests=False)
-    findings, _ = read_repository(root)
+    findings, known = read_repository(root)
     refused, libraries = define(findings)
     not_compiled = compile_metas(findings, root, work)
     expected = {}
@@ -203,6 +206,8 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
             client_wrong[name] = detail
         else:
             wrong[name] = detail
+    kernels = _compare_kernels(report.decisions, findings, known, {*failed, *refused}, root, work)
+    wrong |= kernels.pop("differs")
     del libraries
     summary = report.as_json()
     return {
@@ -214,8 +219,11 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
         "impossible": len(summary["impossible"]),
         "by_prototype": summary["by_prototype"],
         "with_relation": summary["with_relation"],
+        "with_meta": summary["with_meta"],
         "metas_kept": sum(one.registers and one.has_meta and one.relation is None for one in report.decisions),
         "wrong": len(wrong) + len(failed),
+        "kernels_equal": len(kernels["equal"]),
+        "kernels_narrower": len(kernels["narrower"]),
         "metas_equal": len(equal),
         "metas_client_wrong": len(client_wrong),
         "narrower": len(narrower),
@@ -225,9 +233,32 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
         "seconds": summary["seconds"],
         "details": {
             "wrong": wrong, "failed": failed, "client_wrong": client_wrong, "narrower": narrower, "not_compared": unseen,
-            "refused": refused, "not_compiled": not_compiled,
+            "refused": refused, "not_compiled": not_compiled, "kernels_narrower": kernels["narrower"],
+            "kernels_not_run": kernels["refused"], "kernels_not_compiled": kernels["not_compiled"],
         },
     }  # fmt: skip
+
+
+def _compare_kernels(
+    decisions: Iterable[Decision], findings: Findings, known: Known, skipped: set[str], root: Path, work: Path
+) -> dict[str, Any]:
+    """Compare what the module registered with the client's kernels; return what differs, by operator and verdict."""
+    chosen = {one.name: one for one in decisions if one.registers and one.name not in skipped}
+    chosen = {name: one for name, one in chosen.items() if one.relation is not None or one.meta}
+    functions: dict[str, CppFunction] = {}
+    for bound in bound_operators(findings, known):
+        name = bound.definition.schema.qualified_name if bound.definition is not None else ""
+        if name in chosen and bound.bound.function is not None:
+            functions[name] = bound.bound.function
+    for one in findings.implementations:
+        if one.name in chosen and not one.is_meta and isinstance(one.function, CppFunction) and one.function.name:
+            functions.setdefault(one.name, one.function)
+    found: dict[str, Any] = {"differs": {}, "narrower": {}, "refused": {}, "equal": {}}
+    kernels, found["not_compiled"] = compile_kernels(functions, root, work)
+    for name, kernel in kernels.items():
+        verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
+        found[verdict][name] = detail
+    return found
 
 
 def _expected(decision: Decision, findings: Findings) -> list[tuple[list[Any], dict[str, Any], Outputs]] | str:

@@ -33,6 +33,7 @@ COLUMNS = (
     "undecided",
     "impossible",
     "wrong",
+    "kernels_equal",
     "metas_equal",
     "narrower",
 )

@@ -178,7 +178,7 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
             for source in one.sources
         }
     )
-    needs_torch = any(one.eager for one in decisions)
+    needs_torch = any((one.eager and not one.defined_from) or "torch." in "".join(one.meta) for one in decisions)
     lines = [
         f'"""Operators of {_comment(title)}, registered with ascend_graph.',
         "",
@@ -187,8 +187,9 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
         '"""',
         "",
     ]
-    if sources:
-        lines += ["from pathlib import Path", ""]
+    standard = ["import math"] if any("math." in "".join(one.meta) for one in decisions) else []
+    standard += ["from pathlib import Path"] if sources else []
+    lines += [*standard, ""] if standard else []
     if needs_torch:
         lines += ["import torch", ""]
     lines.append("import ascend_graph")
@@ -232,21 +233,26 @@ def region_of(decision: Decision) -> str:
     if decision.state is State.UNDECIDED:
         lines.append(f"# undecided: {_comment(decision.reason)}")
         return "\n".join([*lines, *(f"# {line}" for line in call)])
-    if decision.conditions and decision.eager:
+    if decision.conditions and decision.eager and not decision.defined_from:
         owner, _, name = decision.eager.rpartition(".")
         lines.append(f"if hasattr({owner}, {literal(name)}):")
         return "\n".join([*lines, *(f"    {line}" for line in call)])
-    return "\n".join([*lines, *call])
+    return "\n".join([*lines, *decision.meta, *([""] if decision.meta else []), *call])
 
 
 def call_of(decision: Decision) -> list[str]:
     """Return the lines of the registering call; what is undecided stands as ``"…"``."""
     form = decision.form or RegistrationForm.KERNEL
     parts = [literal(decision.subject)] if form is not RegistrationForm.KERNEL and decision.subject else []
-    if decision.eager:
+    if decision.defined_from:
+        given = ", ".join(map(literal, decision.defined_from))
+        parts.append(f"eager=ascend_graph.define_operator({given})")
+    elif decision.eager:
         parts.append(f"eager={_operator(decision.eager)}")
-    shape = decision.relation if decision.state is not State.UNDECIDED else decision.relation or "…"
-    if shape is not None:
+    shape = decision.relation if decision.state is not State.UNDECIDED or decision.meta else decision.relation or "…"
+    if decision.meta:
+        parts.append(f"meta={decision.meta[0].removeprefix('def ').partition('(')[0]}")
+    elif shape is not None:
         parts.append(f"shape={literal(shape)}")
     if decision.arguments:
         parts.append(f"arguments={arguments_text(decision.arguments)}")

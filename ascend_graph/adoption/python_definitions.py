@@ -87,6 +87,7 @@ class _Reader:
             namespace = self.text(value.args[0])
             if namespace is not None:
                 self.libraries[name] = namespace
+                self.findings.libraries.add(namespace)
 
     def text(self, node: ast.expr | None) -> str | None:
         """Return the value of an expression that is a string: literals, constants of the module, their sums."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ascend_graph.adoption.bound.extensions import read_extensions
 from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, relative
@@ -77,4 +78,6 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     findings.diagnostics += [
         replace(one, file=relative(Path(one.file), root)) for one in headers.diagnostics if one in headers.errors
     ]
-    return findings, Known(prototypes, functions)  # type: ignore[arg-type]
+    names = {one.name.partition(".")[0] for one in findings.bound_functions}
+    extensions = read_extensions([*files, *own_files(root, tests=True)] if names else [], root, names)
+    return findings, Known(prototypes, functions, extensions)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.model import Findings
 from ascend_graph.sources.kernels import LITERAL
 
-_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
+_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn(?!Status\b)[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
 _LAUNCH = re.compile(
     r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
 )
@@ -46,5 +46,10 @@ def reached(function: CppFunction, findings: Findings) -> tuple[set[str], set[st
             value = getattr(texts.get(match[1]), "value", None)
             if isinstance(value, str) and value.startswith("aclnn"):
                 functions.add(value)
-        launches.update(next(part for part in match.groups() if part) for match in _LAUNCH.finditer(one.body))
+        launches |= launches_of(one)
     return functions, launches
+
+
+def launches_of(function: CppFunction) -> set[str]:
+    """Return the kernels that a function itself launches."""
+    return {next(part for part in match.groups() if part) for match in _LAUNCH.finditer(function.body)}

@@ -15,6 +15,7 @@ from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.sizes import item_of
 from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Sizes, Unknown
 from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
+from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
 
 
 def called_name(node: ast.Call) -> str:
@@ -95,6 +96,8 @@ class CallEvaluator(Evaluation):
         if last in MAKERS:
             return self.made(node.args, scope, keywords, None)
         arguments = [self.value(one, scope) for one in node.args]
+        if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
+            return viewed(arguments[0], last, arguments[1:])
         known = known_call(last, arguments, keywords)
         if known is not None:
             return known
@@ -114,7 +117,7 @@ class CallEvaluator(Evaluation):
         self, name: str, node: ast.Call, scope: dict[str, Any], arguments: list[Any], keywords: Mapping[str, Any]
     ) -> Any:
         """Return the result of a function that is looked up; one that is not found may change its arguments."""
-        helper = self.lookup(name) if self.depth < MAX_CALLS else None
+        helper = self.lookup(name, len(arguments)) if self.depth < MAX_CALLS else None
         if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
             result = self.call(helper, arguments)
             for position in helper.written:

@@ -24,6 +24,7 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     Slice,
 )
+from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
 
 _SAME = frozenset(
     {
@@ -43,6 +44,8 @@ def member(owner: Any, name: str) -> Any:
         if isinstance(owner, Input):
             return Sizes((Slice(owner.name),))
         return owner.sizes if isinstance(owner, NewTensor) else UNKNOWN
+    if name == "dtype" and isinstance(owner, Options):
+        return owner.dtype
     if name in ("dtype", "scalar_type", "type"):
         if isinstance(owner, Input):
             return DtypeOf(owner.name)
@@ -80,6 +83,9 @@ def member(owner: Any, name: str) -> Any:
 
 def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
     """Return ``owner.name(arguments)``."""
+    if isinstance(owner, Choice):
+        then, otherwise = (method_result(one, name, arguments) for one in (owner.then, owner.otherwise))
+        return choice(owner.condition, then, otherwise)
     if isinstance(owner, Element):
         owner = Input(f"{owner.name}[{owner.index}]")
     if name in ("size", "sym_size") and arguments:
@@ -106,9 +112,6 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         return owner if isinstance(owner, Input) and arguments[0] == Constant(None) else UNKNOWN
     if name in ("slice", "vec") and isinstance(owner, Sizes):
         return sliced(owner, arguments) if name == "slice" else owner
-    if name in ("clone", "contiguous") and isinstance(owner, Input):
-        # As an argument of a call it is the argument; as a return it is a new tensor, which callers see to.
-        return owner if name == "contiguous" else UNKNOWN
-    if name == "to" and isinstance(owner, Input):
-        return UNKNOWN
+    if name in VIEW_METHODS and isinstance(owner, Input | NewTensor) and (name != "slice" or arguments):
+        return viewed(owner, name, arguments)
     return member(owner, name) if not arguments else UNKNOWN

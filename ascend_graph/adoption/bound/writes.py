@@ -1,0 +1,275 @@
+"""Arguments that a C++ function writes, as far as its body states it; anything that may write and is not known is a problem.
+
+Each variable holds the parameters whose memory it may be. Assignments, views and containers pass them on, whatever the
+order of the statements. What takes one of them and is not known to only read it may write it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ascend_graph.adoption.bound.tensor_functions import (
+    FRESH_METHODS,
+    HARMLESS,
+    PASSED_ON,
+    READERS,
+    RESHAPING,
+    VIEWS,
+    is_check,
+)
+from ascend_graph.adoption.cann_functions import roles_of
+from ascend_graph.adoption.cpp.calls import launches_of
+from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.cpp.statements import statements
+from ascend_graph.adoption.evidence import called_function, watched_function
+from ascend_graph.adoption.ge_binding import NoBindingError
+from ascend_graph.adoption.interpreter.calls import called_name
+from ascend_graph.adoption.known import Known
+from ascend_graph.adoption.model import Findings
+from ascend_graph.sources.kernels import LITERAL
+
+#: Maximum nesting of helper functions that are followed.
+_MAX_DEPTH = 4
+#: Calls that write, as they stand in a text: in-place methods, functions with outputs, stores through pointers.
+_WRITING_CALL = re.compile(LITERAL + r"|(?:\.|->|::)\s*(?P<name>[a-z]\w*(?:_out|_outf|(?<!_)_))\s*\(")
+_WRITING_NAME = re.compile(r"[a-z]\w*(?:_out|_outf|(?<!_)_)\Z")
+_TENSOR = re.compile(r"\bTensor(?:List)?\b")
+
+
+@dataclass(slots=True)
+class Writes:
+    """What a function does to its parameters."""
+
+    #: Positions of the parameters that it writes.
+    written: set[int] = field(default_factory=set)
+    #: Positions of the parameters whose memory it may return.
+    returned: set[int] = field(default_factory=set)
+    #: Reasons why ``written`` may lack some.
+    problems: list[str] = field(default_factory=list)
+    #: aclnn functions that it calls.
+    called: set[str] = field(default_factory=set)
+
+
+def writes_of(function: CppFunction, findings: Findings, known: Known, depth: int = 1) -> Writes:
+    """Return which parameters a function writes, and which it may return."""
+    walker = _Walker(function, findings, known, depth)
+    walker.run()
+    return walker.result
+
+
+class _Walker:
+    def __init__(self, function: CppFunction, findings: Findings, known: Known, depth: int) -> None:
+        self.function, self.findings, self.known, self.depth = function, findings, known, depth
+        self.held: dict[str, set[int]] = {
+            one.name: {number} if _TENSOR.search(one.type) or "*" in one.type or one.type == "auto" else set()
+            for number, one in enumerate(function.parameters)
+        }
+        self.result = Writes()
+        self.helpers: dict[tuple[str, int], Writes | None] = {}
+
+    def run(self) -> None:
+        tree = ast.Module(statements(self.function.body), [])
+        nodes = [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
+        before = None
+        while before != self.held:
+            before = {name: set(held) for name, held in self.held.items()}
+            for one in nodes:
+                self.pass_on(one)
+        self.result.problems.clear()
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call):
+                self.call(call)
+        for one in nodes:
+            if isinstance(one, ast.Return) and one.value is not None:
+                self.result.returned |= self.memory(one.value)
+        launched = launches_of(self.function)
+        if launched:
+            self.problem(f"it launches {', '.join(sorted(launched)[:3])}, and nothing here tells what a kernel writes")
+        self.check_text(tree)
+
+    def problem(self, text: str) -> None:
+        if text not in self.result.problems:
+            self.result.problems.append(text)
+
+    # --------------------------------------------------------------------------------------------------------- memory
+
+    def pass_on(self, one: ast.stmt) -> None:
+        """Let the variables that a statement assigns hold what its value may be."""
+        if isinstance(one, ast.Assign):
+            held = self.memory(one.value)
+            for target in one.targets:
+                for name in ast.walk(target):
+                    if isinstance(name, ast.Name):
+                        self.held.setdefault(name.id, set()).update(held)
+        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
+            call = one.value
+            if isinstance(call.func, ast.Attribute) and call.func.attr in PASSED_ON:
+                root = _root(call.func.value)
+                if root is not None:
+                    self.held.setdefault(root, set()).update(*map(self.memory, call.args))
+            elif isinstance(call.func, ast.Name) and call.func.id == SET_ITEM:
+                root = _root(call.args[0])
+                if root is not None:
+                    self.held.setdefault(root, set()).update(self.memory(call.args[2]))
+
+    def memory(self, node: ast.expr) -> set[int]:
+        """Return the parameters whose memory a value may be."""
+        if isinstance(node, ast.Name):
+            return self.held.get(node.id, set())
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+            return self.memory(node.value)
+        if isinstance(node, ast.IfExp):
+            return self.memory(node.body) | self.memory(node.orelse)
+        if isinstance(node, ast.List | ast.Tuple):
+            return _union(map(self.memory, node.elts))
+        return self.result_memory(node) if isinstance(node, ast.Call) else set()
+
+    def result_memory(self, node: ast.Call) -> set[int]:
+        name = called_name(node)
+        last = name.rpartition("::")[2]
+        if isinstance(node.func, ast.Attribute):
+            if node.func.attr in FRESH_METHODS:
+                return set()
+            return _union((self.memory(node.func.value), *map(self.memory, node.args)))
+        if last in READERS or is_check(last) or name == FORGET:
+            return set()
+        if name.startswith(("at::", "torch::")) and last not in VIEWS and not _WRITING_NAME.match(last):
+            return set() if last[:1].islower() else _union(map(self.memory, node.args))
+        helper = self.helper(name, len(node.args))
+        if helper is not None:
+            return _union(self.memory(node.args[n]) for n in helper.returned if n < len(node.args))
+        return _union(map(self.memory, node.args))
+
+    def helper(self, name: str, count: int) -> Writes | None:
+        """Return what a function of the repository does, or None if it is not found."""
+        if (name, count) not in self.helpers:
+            self.helpers[name, count] = None
+            if self.depth < _MAX_DEPTH:
+                found = called_function(name, self.function.file, count, self.findings)
+                if found is not None and found != self.function:
+                    self.helpers[name, count] = writes_of(found, self.findings, self.known, self.depth + 1)
+        return self.helpers[name, count]
+
+    # ---------------------------------------------------------------------------------------------------------- calls
+
+    def call(self, node: ast.Call) -> None:
+        """Note what a call writes."""
+        name = called_name(node)
+        last = name.rpartition("::")[2]
+        watched = watched_function(name, node)
+        if watched is not None:
+            self.aclnn(watched, node.args[1:])
+        elif isinstance(node.func, ast.Attribute):
+            self.method(node, node.func)
+        elif name == SET_ITEM:
+            root = _root(node.args[0])
+            if root is not None and not self.is_container(root):
+                self.write(node.args[0])
+        elif _WRITING_NAME.match(last) and self.helper(name, len(node.args)) is None:
+            if last.endswith("_outf"):
+                self.problem(f"it calls {name}, whose outputs come last")
+            for one in node.args[:1]:
+                self.write(one)
+        elif not self.only_reads(name, last):
+            self.unknown_call(name, node)
+
+    def only_reads(self, name: str, last: str) -> bool:
+        if last in READERS or last in HARMLESS or is_check(last):
+            return True
+        return name.startswith(("at::", "torch::", "std::", "c10::", "at_npu::", "torch_npu::", "c10_npu::", "<"))
+
+    def unknown_call(self, name: str, node: ast.Call) -> None:
+        helper = self.helper(name, len(node.args))
+        if helper is not None:
+            self.result.called |= helper.called
+            for position in helper.written:
+                if position < len(node.args):
+                    self.write(node.args[position])
+            if any(self.memory(one) for one in node.args):
+                for text in helper.problems:
+                    self.problem(text)
+            return
+        taken = sorted(_union(map(self.memory, node.args)))
+        if taken:
+            names = ", ".join(self.function.parameters[n].name for n in taken[:3])
+            self.problem(f"it passes {names} to {name or 'a value'}, which is not known here")
+
+    def method(self, node: ast.Call, function: ast.Attribute) -> None:
+        owner = self.memory(function.value)
+        if owner and function.attr in RESHAPING:
+            self.problem(f"it changes the shape of an argument with {function.attr}")
+        elif owner and _WRITING_NAME.match(function.attr) and function.attr not in FRESH_METHODS:
+            self.write(function.value)
+        elif function.attr == "Output":
+            for one in node.args[:1]:
+                self.write(one)
+        elif not owner and not _WRITING_NAME.match(function.attr):
+            known = function.attr in PASSED_ON or function.attr in FRESH_METHODS or function.attr in VIEWS
+            if not known and _union(map(self.memory, node.args)):
+                self.problem(f"it passes an argument to {function.attr}, which is not known here")
+
+    def aclnn(self, name: str, arguments: list[ast.expr]) -> None:
+        self.result.called.add(name)
+        try:
+            roles = roles_of(name, self.known)
+        except NoBindingError as reason:
+            self.problem(str(reason))
+            return
+        if len(roles) != len(arguments):
+            self.problem(f"it passes {len(arguments)} arguments to {name}, which has {len(roles)}")
+            return
+        for one, role in zip(arguments, roles, strict=True):
+            if role in "wx":
+                self.write(one)
+
+    def write(self, node: ast.expr) -> None:
+        self.result.written |= self.memory(node)
+
+    def is_container(self, name: str) -> bool:
+        """Return whether a variable is a vector, whose items are set, and not a tensor, whose values are written."""
+        number = next((n for n, p in enumerate(self.function.parameters) if p.name == name), None)
+        if number is not None:
+            return re.search(r"\bvector\b|\barray\b", self.function.parameters[number].type) is not None
+        return re.search(rf"\b(?:vector|Vector|array)\s*<[^;]*>\s*{re.escape(name)}\b", self.function.body) is not None
+
+    def check_text(self, tree: ast.Module) -> None:
+        """Add a problem if the text has more writing calls than the tree: a part of it is not understood."""
+        body = self.function.body
+        written = Counter(match["name"] for match in _WRITING_CALL.finditer(body) if match["name"])
+        called: Counter[str] = Counter()
+        for one in ast.walk(tree):
+            if isinstance(one, ast.Call):
+                called[called_name(one).rpartition("::")[2].rpartition(".")[2]] += 1
+        for name, count in written.items():
+            if called[name] < count:
+                self.problem(f"a call of {name} stands in a part that is not understood, at {self.function.place}")
+        aclnn = {
+            *re.findall(
+                r"\b(aclnn(?!Status\b)[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)", re.sub(LITERAL, '""', body)
+            )
+        }
+        missed = aclnn - self.result.called - set(called)
+        if missed:
+            self.problem(f"the call of {min(missed)} is not one that is understood, at {self.function.place}")
+
+
+def _union(sets: Iterable[set[int]]) -> set[int]:
+    return set().union(*sets)
+
+
+def _root(node: ast.expr) -> str | None:
+    """Return the variable at the beginning of a chain of members, items and calls, or None."""
+    while True:
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return None

@@ -1,0 +1,386 @@
+"""Functions that pybind11 binds without a schema become operators: with a schema, what they write, and the Python function."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import torch
+
+import ascend_graph
+from ascend_graph.adoption import AdoptionReport, Decision, State
+
+from .conftest import Adopt, decision
+
+HEADER = """
+aclnnStatus aclnnScaleGetWorkspaceSize(const aclTensor *x, double factor, aclTensor *y, uint64_t *workspaceSize,
+    aclOpExecutor **executor);
+aclnnStatus aclnnPutGetWorkspaceSize(aclTensor *cacheRef, const aclTensor *x, uint64_t *workspaceSize, aclOpExecutor **executor);
+"""
+PYTHON = "import mine._C\n\n\ndef run(x):\n    return mine._C.f(x)\n"
+BODY = "auto y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, x, 1.0, y); return y;"
+
+
+def adopt_function(
+    adopted: Adopt, parameters: str, body: str, *, returns: str = "at::Tensor", arguments: str = "", more: str = ""
+) -> tuple[Decision, AdoptionReport]:
+    """Adopt a repository of one bound function ``f``."""
+    report = adopted(
+        {
+            "csrc/aclnn_mine.h": HEADER,
+            "csrc/ops.cpp": f"{more}\n{returns} f({parameters})\n{{\n    {body}\n}}\n",
+            "csrc/bind.cpp": f'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("f", &f, "f"{arguments}); }}\n',
+            "mine/__init__.py": "",
+            "mine/api.py": PYTHON,
+        }
+    )
+    return decision(report, "mine::f"), report
+
+
+def schema_of(one: Decision) -> str:
+    return one.defined_from[0] if one.defined_from else ""
+
+
+def test_a_bound_function_is_defined_with_its_schema_and_registered(adopted: Adopt) -> None:
+    one, report = adopt_function(adopted, "const at::Tensor &x, double by", BODY)
+    assert one.state is State.BY_NAMES
+    assert one.defined_from == ("mine::f(Tensor x, float by) -> Tensor", "mine._C:f")
+    assert one.relation == "x[*s] -> y like x"
+    assert 'eager=ascend_graph.define_operator("mine::f(Tensor x, float by) -> Tensor", "mine._C:f")' in report.text
+
+
+SIGNATURES = {
+    "at::Tensor x, int32_t n, float p, bool flag, const char *mode": "Tensor x, int n, float p, bool flag, str mode",
+    "const c10::optional<at::Tensor> &x, at::TensorList all": "Tensor? x, Tensor[] all",
+    "const std::vector<at::Tensor> &x, std::optional<int64_t> n": "Tensor[] x, int? n",
+    "at::Tensor x, at::IntArrayRef dims, const std::vector<float> sizes": "Tensor x, int[] dims, float[] sizes",
+    "at::Tensor x, c10::optional<at::ScalarType> t, const at::Scalar &v": "Tensor x, ScalarType? t, Scalar v",
+    "torch::Tensor x, c10::optional<std::vector<int64_t>> groups": "Tensor x, int[]? groups",
+    "at::Tensor x, int64_t from": "Tensor x, int from_",
+}
+
+
+@pytest.mark.parametrize("parameters", SIGNATURES)
+def test_each_type_that_pybind11_converts_has_a_type_in_the_schema(parameters: str, adopted: Adopt) -> None:
+    one, _ = adopt_function(adopted, parameters, "return at::Tensor();")
+    assert schema_of(one) == f"mine::f({SIGNATURES[parameters]}) -> Tensor"
+
+
+RETURNS = {
+    "std::tuple<at::Tensor, at::Tensor>": ("return std::tie(y, y);", "(Tensor, Tensor)"),
+    "std::pair<at::Tensor, at::Tensor>": ("return {y, y};", "(Tensor, Tensor)"),
+    "std::vector<at::Tensor>": ("return {y, y, y};", "(Tensor, Tensor, Tensor)"),
+    "std::tuple<c10::optional<at::Tensor>, at::Tensor>": ("return std::make_tuple(y, y);", "(Tensor, Tensor)"),
+}
+
+
+@pytest.mark.parametrize("returns", RETURNS)
+def test_what_a_function_returns_is_in_its_schema(returns: str, adopted: Adopt) -> None:
+    body, expected = RETURNS[returns]
+    one, _ = adopt_function(adopted, "const at::Tensor &x", f"auto y = at::empty_like(x); {body}", returns=returns)
+    assert schema_of(one) == f"mine::f(Tensor x) -> {expected}"
+
+
+def test_names_and_defaults_are_those_of_py_arg(adopted: Adopt) -> None:
+    arguments = (
+        ', py::arg("input"), py::arg("eps") = 1e-3f, pybind11::arg("mode").none(true) = py::none(), py::kw_only(),'
+        ' "dims"_a = std::vector<int64_t>{}, py::arg("layout") = "SBH", py::arg("n") = -1'
+    )
+    one, report = adopt_function(
+        adopted,
+        "const at::Tensor &x, double e, c10::optional<int64_t> m, std::vector<int64_t> d, std::string l, int64_t n",
+        BODY,
+        arguments=arguments,
+    )
+    assert schema_of(one) == (
+        "mine::f(Tensor input, float eps=0.0010000000474974513, int? mode=None, *, int[] dims=[], "
+        'str layout="SBH", int n=-1) -> Tensor'
+    )
+    assert one.relation == "input[*s] -> y like input"
+    compile(report.text, "operators.py", "exec")
+
+
+# What a function writes: the parameters, its body, and the schema that says it.
+WRITES = {
+    "an output of a header": (
+        "const at::Tensor &x, const at::Tensor &out",
+        "EXEC_NPU_CMD(aclnnScale, x, 1.0, out);",
+        "Tensor x, Tensor(a1!) out",
+    ),
+    "a reference of a header": (
+        "at::Tensor cache, const at::Tensor &x",
+        "EXEC_NPU_CMD(aclnnPut, cache, x);",
+        "Tensor(a0!) cache, Tensor x",
+    ),
+    "a view": (
+        "const at::Tensor &x, at::Tensor &out",
+        "auto flat = out.view({-1}); auto part = flat; EXEC_NPU_CMD(aclnnScale, x, 1.0, part);",
+        "Tensor x, Tensor(a1!) out",
+    ),
+    "an optional argument": (
+        "const at::Tensor &x, c10::optional<at::Tensor> out",
+        "at::Tensor y = out.value_or(at::empty_like(x)); EXEC_NPU_CMD(aclnnScale, x, 1.0, y);",
+        "Tensor x, Tensor(a1!)? out",
+    ),
+    "a method in place": ("at::Tensor &x", "x.mul_(2);", "Tensor(a0!) x"),
+    "a copy into it": ("const at::Tensor &x, at::Tensor &out", "out.copy_(x);", "Tensor x, Tensor(a1!) out"),
+    "a function with outputs": (
+        "const at::Tensor &x, at::Tensor &out",
+        "at::add_out(out, x, x);",
+        "Tensor x, Tensor(a1!) out",
+    ),
+    "items of a list": (
+        "const std::vector<at::Tensor> &all, const at::Tensor &x",
+        "for (auto i = 0; i < 2; i++) { all[i].copy_(x); }",
+        "Tensor(a0!)[] all, Tensor x",
+    ),
+    "an operator command": (
+        "const at::Tensor &x, at::Tensor &out",
+        'OpCommand cmd; cmd.Name("Scale").Input(x).Output(out).Run();',
+        "Tensor x, Tensor(a1!) out",
+    ),
+    "a helper": (
+        "const at::Tensor &x, at::Tensor &out",
+        "fill(out, x);",
+        "Tensor x, Tensor(a1!) out",
+    ),
+    "CANN's function without a header": (
+        "at::Tensor x, const at::Tensor &y, double alpha",
+        "EXEC_NPU_CMD(aclnnInplaceAdd, x, y, alpha);",
+        "Tensor(a0!) x, Tensor y, float alpha",
+    ),
+}
+HELPER = "void fill(at::Tensor &y, const at::Tensor &x) { EXEC_NPU_CMD(aclnnScale, x, 1.0, y); }"
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_what_a_function_writes_is_marked_in_its_schema(kind: str, adopted: Adopt) -> None:
+    parameters, body, expected = WRITES[kind]
+    one, _ = adopt_function(adopted, parameters, body, returns="void", more=HELPER)
+    assert schema_of(one) == f"mine::f({expected}) -> ()"
+    assert (one.state, one.relation) == (State.BY_NAMES, "->")
+
+
+def test_an_argument_that_is_written_and_returned_is_an_alias(adopted: Adopt) -> None:
+    one, _ = adopt_function(adopted, "at::Tensor &x, const at::Tensor &y", "EXEC_NPU_CMD(aclnnPut, x, y); return x;")
+    assert schema_of(one) == "mine::f(Tensor(a0!) x, Tensor y) -> Tensor(a0!)"
+    assert one.registers
+
+
+def test_what_is_only_read_is_not_marked(adopted: Adopt) -> None:
+    body = "TORCH_CHECK(x.dim() == 2); auto z = x.clone(); z.add_(1); auto n = x.max().item<int64_t>(); " + BODY
+    one, _ = adopt_function(adopted, "const at::Tensor &x", body)
+    assert schema_of(one) == "mine::f(Tensor x) -> Tensor"
+    assert one.registers
+
+
+# What stays undecided: the body, and the reason.
+UNDECIDED = {
+    "EXEC_NPU_CMD(aclnnSomewhere, x, y); return y;": "aclnnSomewhere is called, and neither a prototype nor a header",
+    "EXEC_NPU_CMD(aclnnScale, x, y); return y;": "it passes 2 arguments to aclnnScale, which has 3",
+    "ACLRT_LAUNCH_KERNEL(k)(8, stream, x.data_ptr(), y.data_ptr()); return y;": "it launches k",
+    "elsewhere(x); return y;": "it passes x to elsewhere, which is not known here",
+    "auto run = [&]() { x.mul_(2); }; run(); return y;": "a call of mul_ stands in a part that is not understood",
+    "x.resize_({2}); return y;": "it changes the shape of an argument with resize_",
+    "return x;": "it returns x itself, and does not write it",
+    "return x.permute({1, 0});": "it returns an argument in some calls",
+    "return flag(x) ? x : y;": "it passes x to flag",
+    "Runner r; r.launch(x, y); return y;": "it passes an argument to launch, which is not known here",
+}
+
+
+@pytest.mark.parametrize("body", UNDECIDED)
+def test_a_function_that_may_write_more_stays_a_line_to_complete(body: str, adopted: Adopt) -> None:
+    one, report = adopt_function(adopted, "at::Tensor x", f"at::Tensor y = at::empty_like(x); {body}")
+    assert one.state is State.UNDECIDED
+    assert UNDECIDED[body] in one.reason
+    assert (
+        "#     eager=ascend_graph.define_operator(" in report.text or "# ascend_graph.register_kernel(" in report.text
+    )
+
+
+def test_an_in_place_function_whose_header_marks_nothing_is_undecided(adopted: Adopt) -> None:
+    header = (
+        "aclnnStatus aclnnInplaceMixGetWorkspaceSize(const aclTensor *x1, const aclTensor *residual, const aclTensor *normOut,"
+        " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+    )
+    report = adopted(
+        {
+            "aclnn_mix.h": header,
+            "bind.cpp": "at::Tensor f(const at::Tensor &x, const at::Tensor &r) { auto y = at::empty_like(x);"
+            ' EXEC_NPU_CMD(aclnnInplaceMix, x, r, y); return y; }\nPYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
+        }
+    )
+    (one,) = report.undecided
+    assert "does not tell which tensor it writes" in one.reason
+
+
+def test_a_function_without_tensors_is_not_an_operator(adopted: Adopt) -> None:
+    report = adopted(
+        {"bind.cpp": 'int version(int n) { return n; }\nPYBIND11_MODULE(mine, m) { m.def("version", &version); }\n'}
+    )
+    assert report.decisions == ()
+
+
+def test_a_type_without_a_counterpart_is_named(adopted: Adopt) -> None:
+    one, _ = adopt_function(adopted, "const at::Tensor &x, py::dict options", BODY)
+    assert one.state is State.UNDECIDED
+    assert "a schema has no type for py::dict" in one.reason
+
+
+# ------------------------------------------------------------------------------------------------------ where it is bound
+
+FUNCTION = "at::Tensor f(const at::Tensor &x) { return at::empty_like(x); }\n"
+BLOCKS = {
+    "a function that takes the module": 'void add(py::module_ &mod) { mod.def("f", &f); }\nPYBIND11_MODULE(mine, m) { add(m); }\n',
+    "a macro": "#define BIND(name) m.def(#name, &name)\nPYBIND11_MODULE(mine, m) { BIND(f); }\n",
+    "a chain": 'PYBIND11_MODULE(mine, m) { m.def("version", []() { return 1; })\n .def("f", &f); }\n',
+    "a lambda": 'PYBIND11_MODULE(mine, m) { m.def("f", [](const at::Tensor &x) { return at::empty_like(x); }); }\n',
+    "a cast": "int f(int n) { return n; }\nPYBIND11_MODULE(mine, m) {"
+    ' m.def("f", static_cast<at::Tensor (*)(const at::Tensor &)>(&f)); }\n',
+    "a cast to a named type": "int f(int n) { return n; }\nusing Made = at::Tensor (*)(const at::Tensor &);\n"
+    'PYBIND11_MODULE(mine, m) { m.def("f", (Made)&f); }\n',
+    "overload_cast": "int f(int n) { return n; }\n"
+    'PYBIND11_MODULE(mine, m) { m.def("f", py::overload_cast<const at::Tensor &>(&f)); }\n',
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_functions_are_found_however_they_are_bound(kind: str, adopted: Adopt) -> None:
+    report = adopted({"bind.cpp": FUNCTION + BLOCKS[kind]})
+    one = decision(report, "mine::f")
+    assert (schema_of(one), one.defined_from[1:]) == ("mine::f(Tensor x) -> Tensor", ("mine:f",))
+
+
+def test_functions_of_several_files_and_submodules_are_found(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "a.cpp": "#include <torch/extension.h>\n" + FUNCTION + 'void add_ops(py::module &m) { m.def("f", &f); }\n',
+            "bind.cpp": "void add_ops(py::module &m);\n"
+            'PYBIND11_MODULE(mine, m) { auto sub = m.def_submodule("ops"); add_ops(sub); }\n',
+        }
+    )
+    (one,) = report.decisions
+    assert one.defined_from == ("mine::ops_f(Tensor x) -> Tensor", "mine:ops.f")
+
+
+def test_methods_of_classes_are_not_operators(adopted: Adopt) -> None:
+    block = 'PYBIND11_MODULE(mine, m) { py::class_<Buffer>(m, "Buffer").def(py::init<>()).def("f", &Buffer::f); }\n'
+    assert adopted({"bind.cpp": FUNCTION + block}).decisions == ()
+
+
+def test_two_functions_of_one_name_are_overloads(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": FUNCTION
+            + "at::Tensor f(const at::Tensor &x, int64_t n) { return at::empty({n}, x.options()); }\n"
+            'PYBIND11_MODULE(mine, m) { m.def("f", static_cast<at::Tensor (*)(const at::Tensor &)>(&f));\n'
+            'm.def("f", static_cast<at::Tensor (*)(const at::Tensor &, int64_t)>(&f)); }\n'
+        }
+    )
+    schemas = [schema_of(one) for one in report.decisions]
+    assert schemas == ["mine::f(Tensor x) -> Tensor", "mine::f.overload_2(Tensor x, int n) -> Tensor"]
+    assert all(one.registers for one in report.decisions)
+
+
+# Where the Python module stands: the files beside the C++, and the text of the function.
+MODULES = {
+    "import a.b": ({"pack/__init__.py": "", "pack/api.py": "import pack._C\npack._C.f(1)\n"}, "pack._C:f"),
+    "import a.b as c": ({"api.py": "import pack._C as ext\next.f(1)\n"}, "pack._C:f"),
+    "from a import b": ({"api.py": "from pack import _C\n_C.f(1)\n"}, "pack._C:f"),
+    "from a.b import f": ({"api.py": "from pack._C import f\nf(1)\n"}, "pack._C:f"),
+    "from . import b": ({"pack/__init__.py": "from . import _C\n\nrun = _C.f\n"}, "pack._C:f"),
+    "a setup file": (
+        {"setup.py": 'setup(ext_modules=[NpuExtension(name="pack._C", sources=["csrc/bind.cpp"])])\n'},
+        "pack._C:f",
+    ),
+    "CMake": (
+        {"CMakeLists.txt": "target_compile_definitions(x PRIVATE TORCH_EXTENSION_NAME=pack_ext)\n"},
+        "pack_ext:f",
+    ),
+    "a class that builds it": (
+        {
+            "pack/__init__.py": "",
+            "pack/builder.py": "class FBuilder(OpBuilder):\n    def __init__(self):\n        super().__init__('f')\n\n"
+            "    def sources(self):\n        return ['csrc/bind.cpp']\n",
+        },
+        "pack.builder:FBuilder().load().f",
+    ),
+    "an object that a module has loaded": (
+        {
+            "pack/__init__.py": "",
+            "pack/loaded.py": "ext = load('csrc/x')\n",
+            "pack/api.py": "from pack.loaded import ext\next.f(1)\n",
+        },
+        "pack.loaded:ext.f",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_the_python_module_is_found(kind: str, adopted: Adopt) -> None:
+    files, expected = MODULES[kind]
+    report = adopted(
+        {"csrc/bind.cpp": FUNCTION + 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }\n', **files}
+    )
+    (one,) = report.decisions
+    assert one.defined_from[1:] == (expected,)
+    assert one.registers
+
+
+def test_a_module_that_nothing_names_is_a_line_to_complete(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": FUNCTION + 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }\n',
+            "api.py": "import torch_npu\ntorch_npu.f(1)\n",
+        }
+    )
+    (one,) = report.undecided
+    assert "nothing here tells which Python module has it" in one.reason
+    assert '"…:f"' in report.text
+
+
+def test_a_namespace_that_the_repository_defines_is_left_to_it(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": FUNCTION + 'PYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
+            "library.py": 'import torch\nLIBRARY = torch.library.Library("mine", "DEF")\n',
+        }
+    )
+    (one,) = report.decisions
+    assert one.name == "mine_functions::f"
+
+
+# ------------------------------------------------------------------------------------------------------------- the module
+
+
+def test_the_written_module_defines_and_registers_the_operator(
+    adopted: Adopt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = adopted(
+        {
+            "aclnn_mine.h": HEADER,
+            "bind.cpp": "at::Tensor tilt(const at::Tensor &x, double by) {\n"
+            "    TORCH_CHECK(x.dim() == 2); auto y = at::empty({x.size(1), x.size(0)}, x.options());\n"
+            "    EXEC_NPU_CMD(aclnnScale, x, by, y);\n    return y.transpose(0, 1);\n}\n"
+            'PYBIND11_MODULE(adopted_bound, m) { m.def("tilt", &tilt, "", py::arg("x"), py::arg("by") = 2.0); }\n',
+        }
+    )
+    extension = types.ModuleType("adopted_bound")
+    extension.tilt = lambda x, by: x.t().contiguous().mul(by).t()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "adopted_bound", extension)
+    before = set(ascend_graph.registered_ops())
+    exec(compile(report.text, str(report.output), "exec"), {"__file__": str(report.output)})
+    (op,) = set(ascend_graph.registered_ops()) - before
+    try:
+        x = torch.arange(6.0).reshape(2, 3).npu()
+        assert torch.equal(torch.ops.adopted_bound.tilt(x).cpu(), x.cpu() * 2)
+        assert op(torch.empty(2, 3, device="meta")).stride() == torch.ops.adopted_bound.tilt(x).stride()
+        compiled = torch.compile(
+            lambda t: torch.ops.adopted_bound.tilt(t, 3.0) + 1, backend="aot_eager", fullgraph=True
+        )
+        assert torch.equal(compiled(x).cpu(), x.cpu() * 3 + 1)
+    finally:
+        op.unregister()
