@@ -32,6 +32,8 @@ from benchmarks._adopted_kernels import check_kernel, compile_kernels
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 12, 600
+#: File with the operators whose kernels ended the process, and the one that is tried.
+MARKER = "tried.txt"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int32, torch.int64)
 
 Outputs = tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
@@ -192,20 +194,7 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
                 expected[one.name] = found
     _keep_metas(report.decisions, refused, libraries)
     failed = _register(output, refused)
-    equal, wrong, client_wrong, narrower = [], {}, {}, {}
-    for name, made in expected.items():
-        if name in failed:
-            continue
-        (decision,) = [one for one in report.decisions if one.name == name]
-        verdict, detail = _verdict(decision, made)
-        if verdict == "equal":
-            equal.append(name)
-        elif verdict == "narrower":
-            narrower[name] = detail
-        elif any("says otherwise" in line for line in decision.evidence):
-            client_wrong[name] = detail
-        else:
-            wrong[name] = detail
+    equal, wrong, client_wrong, narrower = _compare_metas(report.decisions, expected, failed)
     kernels = _compare_kernels(report.decisions, findings, known, {*failed, *refused}, root, work)
     wrong |= kernels.pop("differs")
     del libraries
@@ -239,6 +228,30 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _compare_metas(
+    decisions: Iterable[Decision], expected: dict[str, Any], failed: dict[str, str]
+) -> tuple[list[str], dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the operators whose relations are as the client's metas, and those that differ: ours, the client's, narrower ones."""
+    equal: list[str] = []
+    wrong: dict[str, str] = {}
+    client_wrong: dict[str, str] = {}
+    narrower: dict[str, str] = {}
+    for name, made in expected.items():
+        if name in failed:
+            continue
+        (decision,) = [one for one in decisions if one.name == name]
+        verdict, detail = _verdict(decision, made)
+        if verdict == "equal":
+            equal.append(name)
+        elif verdict == "narrower":
+            narrower[name] = detail
+        elif any("says otherwise" in line for line in decision.evidence):
+            client_wrong[name] = detail
+        else:
+            wrong[name] = detail
+    return equal, wrong, client_wrong, narrower
+
+
 def _compare_kernels(
     decisions: Iterable[Decision], findings: Findings, known: Known, skipped: set[str], root: Path, work: Path
 ) -> dict[str, Any]:
@@ -255,9 +268,16 @@ def _compare_kernels(
             functions.setdefault(one.name, one.function)
     found: dict[str, Any] = {"differs": {}, "narrower": {}, "refused": {}, "equal": {}}
     kernels, found["not_compiled"] = compile_kernels(functions, root, work)
+    marker = work / MARKER
+    skipped = {*marker.read_text().split("\n")} if marker.exists() else set()
     for name, kernel in kernels.items():
+        if name in skipped:
+            found["refused"][name] = "the kernel ends the process for some random arguments"
+            continue
+        marker.write_text("\n".join([*sorted(skipped), name]))
         verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
         found[verdict][name] = detail
+    marker.unlink(missing_ok=True)
     return found
 
 

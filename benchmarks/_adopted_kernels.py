@@ -70,14 +70,16 @@ inline std::vector<Call> taken() { auto all = calls(); calls().clear(); return a
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class CompiledKernel:
     """A compiled kernel and what reads its calls."""
 
     function: Any
     taken: Any
 
 
-def compile_kernels(functions: dict[str, CppFunction], root: Path, work: Path) -> tuple[dict[str, Kernel], list[str]]:
+def compile_kernels(
+    functions: dict[str, CppFunction], root: Path, work: Path
+) -> tuple[dict[str, CompiledKernel], list[str]]:
     """Compile the files of functions; return the kernels by operator, and the files that do not compile."""
     if not (work / "prelude.h").exists():
         (work / "prelude.h").write_text(_PRELUDE)
@@ -85,7 +87,7 @@ def compile_kernels(functions: dict[str, CppFunction], root: Path, work: Path) -
     if not (work / "prelude.h.gch").exists():
         subprocess.run(command, check=True, capture_output=True)
     files = sorted({one.file for one in functions.values()})
-    found: dict[str, Kernel] = {}
+    found: dict[str, CompiledKernel] = {}
     failed: list[str] = []
     for start in range(0, len(files), GROUP):
         group = files[start : start + GROUP]
@@ -175,16 +177,16 @@ def _name(operator: str) -> str:
     return re.sub(r"\W", "_", operator)
 
 
-def _kernels(module: Any, group: list[str], functions: dict[str, CppFunction]) -> dict[str, Kernel]:
+def _kernels(module: Any, group: list[str], functions: dict[str, CppFunction]) -> dict[str, CompiledKernel]:
     return {
-        operator: Kernel(getattr(module, _name(operator)), module.taken)
+        operator: CompiledKernel(getattr(module, _name(operator)), module.taken)
         for operator, one in functions.items()
         if one.file in group
     }
 
 
 def check_kernel(
-    decision: Decision, overload: Any, kernel: Kernel, function: CppFunction, known: Known
+    decision: Decision, overload: Any, kernel: CompiledKernel, function: CppFunction, known: Known
 ) -> tuple[str, str]:
     """Return how an operator compares with its kernel, and what shows it."""
     accepted = refused = 0
@@ -247,9 +249,14 @@ def _written(calls: Any, args: list[Any], schema: Any, known: Known) -> set[str]
 def _outputs(result: Any) -> tuple[Any, ...]:
     items = result if isinstance(result, tuple | list) else (result,)
     return tuple(
-        (tuple(one.shape), one.dtype, one.stride() if one.numel() else None) if isinstance(one, torch.Tensor) else None
-        for one in items
+        (tuple(one.shape), one.dtype, _strides(one)) if isinstance(one, torch.Tensor) else None for one in items
     )
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return the strides that matter: those of dimensions with several items."""
+    sizes = zip(tensor.shape, tensor.stride(), strict=True)
+    return tuple(stride for size, stride in sizes if size > 1) if tensor.numel() else ()
 
 
 def _on_meta(args: list[Any], schema: Any) -> list[Any]:

@@ -22,7 +22,6 @@ class RegistrationForm(enum.Enum):
 
     OP = "register_op"
     KERNEL = "register_kernel"
-    ACLNN = "register_aclnn"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,8 @@ class Findings:
     converters: list[HandWrittenConverter] = field(default_factory=list)
     #: Functions that Python calls without a schema.
     bound_functions: list[BoundFunction] = field(default_factory=list)
+    #: Files with kernels of Ascend C.
+    kernel_files: list[Path] = field(default_factory=list)
     #: Namespaces that Python opens.
     libraries: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)

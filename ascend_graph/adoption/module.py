@@ -170,14 +170,7 @@ def _written(name: str, digest: str, text: str, after: str) -> list[str]:
 def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str) -> str:
     """Return the head of a module: its docstring, imports, and the loading of prototypes and headers."""
     decisions = tuple(decisions)
-    sources = sorted(
-        {
-            source
-            for one in decisions
-            if one.form in (RegistrationForm.OP, RegistrationForm.ACLNN)
-            for source in one.sources
-        }
-    )
+    sources = sorted({source for one in decisions if one.form is RegistrationForm.OP for source in one.sources})
     needs_torch = any((one.eager and not one.defined_from) or "torch." in "".join(one.meta) for one in decisions)
     lines = [
         f'"""Operators of {_comment(title)}, registered with ascend_graph.',
@@ -195,24 +188,18 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
     lines.append("import ascend_graph")
     if sources:
         here = os.path.relpath(root, output.resolve().parent).replace(os.sep, "/")
-        headers = sorted({s for one in decisions if one.form is RegistrationForm.ACLNN for s in one.sources})
         lines += [
             "",
             "# An installed operator package has the prototypes; a checkout is read where there is one.",
             f"_SOURCES = Path(__file__).resolve().parent / {literal(here)}",
         ]
-        for function, files in (
-            ("load_prototypes", [one for one in sources if one not in headers]),
-            ("load_aclnn", headers),
-        ):
-            if files:
-                lines += [
-                    "for _source in (",
-                    *(f"    {literal(_plain_path(one))}," for one in files),
-                    "):",
-                    "    if (_SOURCES / _source).exists():",
-                    f"        ascend_graph.{function}(_SOURCES / _source)",
-                ]
+        lines += [
+            "for _source in (",
+            *(f"    {literal(_plain_path(one))}," for one in sources),
+            "):",
+            "    if (_SOURCES / _source).exists():",
+            "        ascend_graph.load_prototypes(_SOURCES / _source)",
+        ]
     return "\n".join(lines)
 
 
@@ -246,7 +233,7 @@ def call_of(decision: Decision) -> list[str]:
     parts = [literal(decision.subject)] if form is not RegistrationForm.KERNEL and decision.subject else []
     if decision.defined_from:
         given = ", ".join(map(literal, decision.defined_from))
-        parts.append(f"eager=ascend_graph.define_operator({given})")
+        parts.append(f"eager=ascend_graph.define_from_function({given})")
     elif decision.eager:
         parts.append(f"eager={_operator(decision.eager)}")
     shape = decision.relation if decision.state is not State.UNDECIDED or decision.meta else decision.relation or "…"

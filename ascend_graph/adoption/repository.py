@@ -10,6 +10,7 @@ from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, relative
 from ascend_graph.adoption.python_definitions import read_python
+from ascend_graph.adoption.yaml_definitions import read_yaml
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.headers import read_headers
 from ascend_graph.prototypes.loading import is_prototype_file
@@ -65,6 +66,7 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     findings = Findings()
     read_cpp(files, root, findings)
     read_python(files, root, findings)
+    read_yaml(files, root, findings)
     headers = read_headers(path for path in files if is_prototype_file(path))
     prototypes: dict[str, list[object]] = {}
     functions: dict[str, list[object]] = {}

@@ -23,7 +23,7 @@ class BoundFunctionError(AscendGraphError, ImportError):
     """Function of an operator that cannot be imported."""
 
 
-def define_operator(schema: str, function: str | Callable[..., Any]) -> Any:
+def define_from_function(schema: str, function: str | Callable[..., Any]) -> Any:
     """Define a torch operator whose eager half is a Python function; return its overload.
 
     pybind11 binds functions without a schema, which no graph can hold. The operator made here has one: pass it to
@@ -45,14 +45,14 @@ def define_operator(schema: str, function: str | Callable[..., Any]) -> Any:
         BoundFunctionError: A call cannot import the function.
 
     >>> import torch
-    >>> op = define_operator("defining_example::halve(Tensor x) -> Tensor", lambda x: x / 2)
+    >>> op = define_from_function("defining_example::halve(Tensor x) -> Tensor", lambda x: x / 2)
     >>> op._schema.name
     'defining_example::halve'
-    >>> define_operator("defining_example::broken(Tensor x) -> Tensor", "defining_example halve")
+    >>> define_from_function("defining_example::broken(Tensor x) -> Tensor", "defining_example halve")
     Traceback (most recent call last):
     ...
     ascend_graph.registration.request.RegistrationError: defining_example::broken: function='defining_example halve' does not \
-name a function; expected module:function. Write: define_operator("defining_example::broken(…)", "my_package._C:broken")
+name a function; expected module:function. Write: define_from_function("defining_example::broken(…)", "my_package._C:broken")
     """
     read = parse_schema(schema)
     if "::" not in read.name:
@@ -61,23 +61,17 @@ name a function; expected module:function. Write: define_operator("defining_exam
     if isinstance(function, str) and _TARGET.fullmatch(function) is None:
         raise RegistrationError(
             f"{name}: function={function!r} does not name a function; expected module:function. "
-            f'Write: define_operator("{name}(…)", "my_package._C:{read.name.partition("::")[2]}")'
+            f'Write: define_from_function("{name}(…)", "my_package._C:{read.name.partition("::")[2]}")'
         )
     if not isinstance(function, str) and not callable(function):
         raise RegistrationError(f"{name}: function={function!r} must be callable, or a text module:function")
     earlier = _defined.get(name)
     if earlier is None:
-        namespace, _, rest = read.text.partition("::")
-        library = torch.library.Library(namespace, "FRAGMENT")
-        try:
-            library.define(rest, tags=(torch.Tag.pt2_compliant_tag,))
-        except RuntimeError as error:
-            library._destroy()
-            raise RegistrationError(
-                f"{name} cannot be defined: {str(error).splitlines()[0]}. Define it under a namespace of its own"
-            ) from None
-        library.impl(rest.partition("(")[0], _kernel(name, read.text, function, _filling(read)), "PrivateUse1")
-        _defined[name] = (read.text, function, library)
+        _defined[name] = (
+            read.text,
+            function,
+            _define(name, read.text, _kernel(name, read.text, function, _filling(read))),
+        )
     elif earlier[:2] != (read.text, function):
         raise RegistrationError(
             f"{name} is defined as {earlier[0]} by {earlier[1]!r}, and now as {read.text} by {function!r}; expected the same. "
@@ -85,6 +79,25 @@ name a function; expected module:function. Write: define_operator("defining_exam
         )
     packet = getattr(getattr(torch.ops, read.name.partition("::")[0]), read.name.partition("::")[2])
     return getattr(packet, read.overload or "default")
+
+
+def _define(name: str, schema: str, kernel: Callable[..., Any]) -> torch.library.Library:
+    """Define an operator and its kernel; return the library that holds both.
+
+    Raises:
+        RegistrationError: torch has an operator of that name.
+    """
+    namespace, _, rest = schema.partition("::")
+    library = torch.library.Library(namespace, "FRAGMENT")
+    try:
+        library.define(rest, tags=(torch.Tag.pt2_compliant_tag,))
+    except RuntimeError as error:
+        library._destroy()
+        raise RegistrationError(
+            f"{name} cannot be defined: {str(error).splitlines()[0]}. Define it under a namespace of its own"
+        ) from None
+    library.impl(rest.partition("(")[0], kernel, "PrivateUse1")
+    return library
 
 
 def _filling(schema: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
@@ -138,7 +151,7 @@ def _imported(name: str, target: str) -> Callable[..., Any]:
     except (ImportError, AttributeError) as error:
         raise BoundFunctionError(
             f"{name}: {target} cannot be imported: {error}; expected the module that binds the function. "
-            "Install the extension, or correct the text in define_operator"
+            "Install the extension, or correct the text in define_from_function"
         ) from error
     if not callable(found):
         raise BoundFunctionError(f"{name}: {target} is {type(found).__name__}, and must be callable")

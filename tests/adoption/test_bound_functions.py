@@ -48,7 +48,9 @@ def test_a_bound_function_is_defined_with_its_schema_and_registered(adopted: Ado
     assert one.state is State.BY_NAMES
     assert one.defined_from == ("mine::f(Tensor x, float by) -> Tensor", "mine._C:f")
     assert one.relation == "x[*s] -> y like x"
-    assert 'eager=ascend_graph.define_operator("mine::f(Tensor x, float by) -> Tensor", "mine._C:f")' in report.text
+    assert (
+        'eager=ascend_graph.define_from_function("mine::f(Tensor x, float by) -> Tensor", "mine._C:f")' in report.text
+    )
 
 
 SIGNATURES = {
@@ -136,6 +138,7 @@ WRITES = {
         "for (auto i = 0; i < 2; i++) { all[i].copy_(x); }",
         "Tensor(a0!)[] all, Tensor x",
     ),
+    "a lambda": ("at::Tensor x", "auto run = [&]() { x.mul_(2); }; run();", "Tensor(a0!) x"),
     "an operator command": (
         "const at::Tensor &x, at::Tensor &out",
         'OpCommand cmd; cmd.Name("Scale").Input(x).Output(out).Run();',
@@ -182,7 +185,9 @@ UNDECIDED = {
     "EXEC_NPU_CMD(aclnnScale, x, y); return y;": "it passes 2 arguments to aclnnScale, which has 3",
     "ACLRT_LAUNCH_KERNEL(k)(8, stream, x.data_ptr(), y.data_ptr()); return y;": "it launches k",
     "elsewhere(x); return y;": "it passes x to elsewhere, which is not known here",
-    "auto run = [&]() { x.mul_(2); }; run(); return y;": "a call of mul_ stands in a part that is not understood",
+    "auto run = [=]() -> int { launch_of(x.data_ptr(), y.data_ptr()); return 0; }; cmd.SetCustomHandler(run); return y;": "it "
+    "passes x to launch_of, which is not known here",
+    "auto n = sizeof(x.mul_(2)); return y;": "a call of mul_ stands in a part that is not understood",
     "x.resize_({2}); return y;": "it changes the shape of an argument with resize_",
     "return x;": "it returns x itself, and does not write it",
     "return x.permute({1, 0});": "it returns an argument in some calls",
@@ -197,8 +202,64 @@ def test_a_function_that_may_write_more_stays_a_line_to_complete(body: str, adop
     assert one.state is State.UNDECIDED
     assert UNDECIDED[body] in one.reason
     assert (
-        "#     eager=ascend_graph.define_operator(" in report.text or "# ascend_graph.register_kernel(" in report.text
+        "#     eager=ascend_graph.define_from_function(" in report.text
+        or "# ascend_graph.register_kernel(" in report.text
     )
+
+
+KERNEL = """#include "kernel_operator.h"
+class Add {{
+public:
+    __aicore__ inline void Init(GM_ADDR a, GM_ADDR b, GM_ADDR c)
+    {{
+        aGm.SetGlobalBuffer((__gm__ half *)a + 8, 8);
+        bGm.SetGlobalBuffer((__gm__ half *)b, 8);
+        cGm.SetGlobalBuffer((__gm__ half *)c, 8);
+    }}
+    __aicore__ inline void Process()
+    {{
+        AscendC::DataCopy(local, aGm[0], 8);
+        AscendC::DataCopy(other, bGm, 8);
+        {write}
+    }}
+private:
+    AscendC::GlobalTensor<half> aGm, bGm, cGm;
+}};
+extern "C" __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t n)
+{{
+    Add op;
+    op.Init(x, y, z);
+    op.Process();
+}}
+"""
+# What the kernel writes, and the schema of the function that launches it, or the reason why there is none.
+LAUNCHES = {
+    "AscendC::DataCopy(cGm, local, 8);": "Tensor x, Tensor y",
+    "AscendC::DataCopy(cGm, local, 8); AscendC::DataCopyPad(bGm[4], other, 8);": "Tensor x, Tensor(a1!) y",
+    "AscendC::DataCopy(cGm, local, 8); aGm.SetValue(0, 1);": "Tensor(a0!) x, Tensor y",
+    "AscendC::DataCopy(cGm, local, 8); Elsewhere(bGm);": "it launches add, and what that kernel does with y is not understood",
+}
+
+
+@pytest.mark.parametrize("write", LAUNCHES)
+@pytest.mark.parametrize(
+    "form",
+    ["ACLRT_LAUNCH_KERNEL(add)\n    (8, stream, ", "aclrtlaunch_add(8, stream, ", "add<<<8, nullptr, stream>>>("],
+)
+def test_what_a_launched_kernel_writes_is_read_from_its_source(form: str, write: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "kernel.cpp": KERNEL.format(write=write),
+            "bind.cpp": "at::Tensor f(const at::Tensor &x, const at::Tensor &y) {\n    at::Tensor z = at::empty_like(x);\n"
+            f"    {form}const_cast<void *>(x.storage().data()), y.data_ptr(), z.data_ptr(), 8);\n    return z;\n}}\n"
+            'PYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
+        }
+    )
+    (one,) = report.decisions
+    if one.registers:
+        assert schema_of(one) == f"mine::f({LAUNCHES[write]}) -> Tensor"
+    else:
+        assert one.reason == LAUNCHES[write]
 
 
 def test_an_in_place_function_whose_header_marks_nothing_is_undecided(adopted: Adopt) -> None:
@@ -384,3 +445,29 @@ def test_the_written_module_defines_and_registers_the_operator(
         assert torch.equal(compiled(x).cpu(), x.cpu() * 3 + 1)
     finally:
         op.unregister()
+
+
+def test_a_definition_is_the_same_again_and_never_another() -> None:
+    schema = "adopted_defining::f(Tensor x, float by=2.0, *, int[] dims=[1]) -> (Tensor, Tensor)"
+
+    def function(x: torch.Tensor, by: float, dims: list[int]) -> list[torch.Tensor]:
+        return [x * by, x.sum(dims)]
+
+    op = ascend_graph.define_from_function(schema, function)
+    assert ascend_graph.define_from_function(schema, function) is op
+    x = torch.ones(2, 3).npu()
+    y, z = op(x)
+    assert (y.cpu().tolist(), z.cpu().tolist()) == ([[2.0] * 3] * 2, [3.0, 3.0])
+    assert op(x, 1.0, dims=[0])[1].cpu().tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(ascend_graph.AscendGraphError, match="is defined as"):
+        ascend_graph.define_from_function(schema, "other:f")
+    with pytest.raises(ascend_graph.AscendGraphError, match="has no namespace"):
+        ascend_graph.define_from_function("f(Tensor x) -> Tensor", function)
+    with pytest.raises(ascend_graph.AscendGraphError, match="cannot be defined"):
+        ascend_graph.define_from_function("aten::relu(Tensor self) -> Tensor", function)
+
+
+def test_a_function_that_cannot_be_imported_is_named_by_the_call() -> None:
+    op = ascend_graph.define_from_function("adopted_defining::missing(Tensor x) -> Tensor", "no_such_extension._C:f")
+    with pytest.raises(ImportError, match="no_such_extension._C:f cannot be imported"):
+        op(torch.ones(2).npu())

@@ -138,3 +138,53 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
     )
     assert report.decisions == ()
     assert "another library's operator" in report.diagnostics[0].message
+
+
+YAML = """all_version: [v2.1, newest]
+official:
+  - func: abs(Tensor self) -> Tensor
+    op_api: all_version
+custom:
+  # structured: the kernel is generated
+  - func: npu_grow(Tensor x, float by=1.0) -> Tensor
+    op_api: [v2.1, newest]
+    gen_opapi:
+      out:
+        size: x
+        dtype: at::kFloat
+      exec: aclnnGrow
+  - func: 'npu_pair(Tensor x, Tensor w) -> (Tensor, Tensor)'
+    op_api: all_version
+    gen_opapi:
+      y:
+        size: '{x.size(0), w.size(1)}'
+        dtype: w
+      scale:
+        size: '{x.size(0)}'
+        dtype: at::kFloat
+      exec: aclnnPair, x, w, y, scale
+  - func: npu_written(Tensor x, int n) -> Tensor
+    op_api: all_version
+  - func: npu_inherits(Tensor x) -> Tensor
+    op_api: all_version
+    gen_opapi:
+      structured_inherit: npu_grow
+"""
+
+
+def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "config/op_plugin_functions.yaml": YAML,
+            "ops/Written.cpp": "namespace op_api {\nat::Tensor npu_written(const at::Tensor &x, int64_t n)\n{\n"
+            "    at::Tensor y = at::empty({n, x.size(0)}, x.options());\n"
+            "    EXEC_NPU_CMD(aclnnWritten, x, n, y);\n    return y;\n}\n}\n",
+        }
+    )
+    relations = {one.name: one.relation for one in report.decisions if one.registers}
+    assert relations == {
+        "npu::npu_grow": "x[*s] -> y[*s]: float32",
+        "npu::npu_pair": "x[x0, *x_rest], w[w0, w1, *w_rest] -> y0[x0, w1]: w, y1[x0]: float32",
+        "npu::npu_written": "x[x0, *x_rest] -> y[n, x0]: x",
+    }
+    assert [one.name for one in report.undecided] == ["npu::npu_inherits"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ascend_graph.adoption.bound.signatures import UNSTATED, Signature, SignatureError, read_signature
+from ascend_graph.adoption.bound.signatures import UNSTATED, BoundSignature, SignatureError, read_signature
 from ascend_graph.adoption.bound.writes import Writes, writes_of
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.interpreter.evaluation import Outcome
@@ -16,6 +16,7 @@ from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import BoundFunction, Definition, Findings, Implementation
 from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
+from ascend_graph.sources import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ def _operator(
     except SignatureError as unreadable:
         types = "" if function is None else " ".join([function.returns, *(p.type for p in function.parameters)])
         if function is not None and "Tensor" not in types:
+            return None
+        if function is None and re.split(r"::|&", one.written)[-1].strip() not in findings.functions:
+            message = f"{one.name} is bound to {one.written[:80]}, which no source here defines: it is not counted"
+            findings.report(one.place, message, name, Severity.WARNING)
             return None
         return BoundOperator(name, one, reason=f"it is bound without a schema, and {unreadable}")
     assert function is not None
@@ -121,7 +126,7 @@ def _items(outcome: Outcome) -> tuple[Any, ...] | None:
 
 
 def _aliases(
-    items: tuple[Any, ...] | None, signature: Signature, schema: OpSchema, written: Writes
+    items: tuple[Any, ...] | None, signature: BoundSignature, schema: OpSchema, written: Writes
 ) -> tuple[dict[int, int], str]:
     """Return the argument that each return is, by position, and a reason why that is not certain."""
     if not written.returned:

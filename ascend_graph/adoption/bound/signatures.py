@@ -45,7 +45,7 @@ class SignatureError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class BoundSignature:
     """Parts of the schema of a bound function."""
 
     #: Type and name of each argument, as the schema has them; in the order of the function's parameters.
@@ -83,7 +83,7 @@ class Signature:
         return f"{name}({', '.join(parts)}) -> {result}"
 
 
-def read_signature(bound: BoundFunction) -> Signature:
+def read_signature(bound: BoundFunction) -> BoundSignature:
     """Return the signature of a bound function.
 
     Raises:
@@ -108,7 +108,7 @@ def read_signature(bound: BoundFunction) -> Signature:
         None if one is None else _default(one, kind, bound)
         for one, kind in zip([d for _, d in given] or [None] * len(kinds), kinds, strict=True)
     ]
-    return Signature(
+    return BoundSignature(
         tuple((kind, f"{name}_" if keyword.iskeyword(name) else name) for kind, name in zip(kinds, names, strict=True)),
         tuple(defaults),
         _returns(function.returns, function.place),
@@ -140,7 +140,7 @@ def _returns(text: str, place: str) -> tuple[str, ...]:
     Raises:
         SignatureError: A schema has no type for one.
     """
-    plain = plain_type(re.sub(r"\b(?:static|inline|constexpr)\b|\[\[\w+\]\]", " ", text))
+    plain = plain_type(re.sub(r"\Atemplate\s*<[^<>]*>|\b(?:static|inline|constexpr)\b|\[\[\w+\]\]", " ", text))
     if plain == "void":
         return ()
     if plain == "auto":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ascend_graph.adoption.bound.kernels import kernel_writes
 from ascend_graph.adoption.bound.tensor_functions import (
     FRESH_METHODS,
     HARMLESS,
@@ -22,9 +23,9 @@ from ascend_graph.adoption.bound.tensor_functions import (
     is_check,
 )
 from ascend_graph.adoption.cann_functions import roles_of
-from ascend_graph.adoption.cpp.calls import launches_of
-from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM
-from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.cpp.calls import launch_arguments, launches_of
+from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM, expression
+from ascend_graph.adoption.cpp.functions import CppFunction, close_of
 from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.evidence import called_function, watched_function
 from ascend_graph.adoption.ge_binding import NoBindingError
@@ -38,6 +39,7 @@ _MAX_DEPTH = 4
 #: Calls that write, as they stand in a text: in-place methods, functions with outputs, stores through pointers.
 _WRITING_CALL = re.compile(LITERAL + r"|(?:\.|->|::)\s*(?P<name>[a-z]\w*(?:_out|_outf|(?<!_)_))\s*\(")
 _WRITING_NAME = re.compile(r"[a-z]\w*(?:_out|_outf|(?<!_)_)\Z")
+_LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*(?:mutable\b\s*)?(?:->\s*[\w:<>,&* ]+?)?\s*\{")
 _TENSOR = re.compile(r"\bTensor(?:List)?\b")
 
 
@@ -53,6 +55,8 @@ class Writes:
     problems: list[str] = field(default_factory=list)
     #: aclnn functions that it calls.
     called: set[str] = field(default_factory=set)
+    #: True if it returns a pointer, whose memory may be that of any argument.
+    opaque: bool = False
 
 
 def writes_of(function: CppFunction, findings: Findings, known: Known, depth: int = 1) -> Writes:
@@ -69,11 +73,14 @@ class _Walker:
             one.name: {number} if _TENSOR.search(one.type) or "*" in one.type or one.type == "auto" else set()
             for number, one in enumerate(function.parameters)
         }
-        self.result = Writes()
+        self.result = Writes(opaque="*" in function.returns or function.returns.split()[-1:] in (["T"], ["auto"]))
+        self.launched = launches_of(function)
         self.helpers: dict[tuple[str, int], Writes | None] = {}
 
     def run(self) -> None:
-        tree = ast.Module(statements(self.function.body), [])
+        # What a lambda does is done with the variables that it captures.
+        inner = [one for text in _lambda_bodies(self.function.body) for one in statements(text)]
+        tree = ast.Module([*statements(self.function.body), *inner], [])
         nodes = [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
         before = None
         while before != self.held:
@@ -87,9 +94,7 @@ class _Walker:
         for one in nodes:
             if isinstance(one, ast.Return) and one.value is not None:
                 self.result.returned |= self.memory(one.value)
-        launched = launches_of(self.function)
-        if launched:
-            self.problem(f"it launches {', '.join(sorted(launched)[:3])}, and nothing here tells what a kernel writes")
+        self.launches()
         self.check_text(tree)
 
     def problem(self, text: str) -> None:
@@ -141,7 +146,7 @@ class _Walker:
         if name.startswith(("at::", "torch::")) and last not in VIEWS and not _WRITING_NAME.match(last):
             return set() if last[:1].islower() else _union(map(self.memory, node.args))
         helper = self.helper(name, len(node.args))
-        if helper is not None:
+        if helper is not None and not helper.opaque:
             return _union(self.memory(node.args[n]) for n in helper.returned if n < len(node.args))
         return _union(map(self.memory, node.args))
 
@@ -179,6 +184,8 @@ class _Walker:
             self.unknown_call(name, node)
 
     def only_reads(self, name: str, last: str) -> bool:
+        if last.removeprefix("aclrtlaunch_") in self.launched:
+            return True  # what the kernel writes is read from its source
         if last in READERS or last in HARMLESS or is_check(last):
             return True
         return name.startswith(("at::", "torch::", "std::", "c10::", "at_npu::", "torch_npu::", "c10_npu::", "<"))
@@ -237,6 +244,23 @@ class _Walker:
             return re.search(r"\bvector\b|\barray\b", self.function.parameters[number].type) is not None
         return re.search(rf"\b(?:vector|Vector|array)\s*<[^;]*>\s*{re.escape(name)}\b", self.function.body) is not None
 
+    def launches(self) -> None:
+        """Note what the launched kernels write."""
+        launched = launch_arguments(self.function)
+        missed = self.launched - {name for name, _ in launched}
+        for name, given in [*launched, *((one, None) for one in sorted(missed))]:
+            taken = [self.memory(expression(one)) for one in given or ()]
+            kernel = kernel_writes(name, self.findings.kernel_files) if given is not None else None
+            if kernel is None or kernel.count != len(taken):
+                self.problem(f"it launches {name}, and nothing here tells what that kernel writes")
+                continue
+            for number, held in enumerate(taken):
+                if number in kernel.written:
+                    self.result.written |= held
+                elif held and number in kernel.unknown:
+                    names = ", ".join(self.function.parameters[n].name for n in sorted(held))
+                    self.problem(f"it launches {name}, and what that kernel does with {names} is not understood")
+
     def check_text(self, tree: ast.Module) -> None:
         """Add a problem if the text has more writing calls than the tree: a part of it is not understood."""
         body = self.function.body
@@ -256,6 +280,14 @@ class _Walker:
         missed = aclnn - self.result.called - set(called)
         if missed:
             self.problem(f"the call of {min(missed)} is not one that is understood, at {self.function.place}")
+
+
+def _lambda_bodies(body: str) -> Iterator[str]:
+    """Yield the bodies of the lambdas of a function."""
+    for match in _LAMBDA.finditer(body):
+        close = close_of(body, match.end() - 1)
+        if close > 0:
+            yield body[match.end() : close]
 
 
 def _union(sets: Iterable[set[int]]) -> set[int]:

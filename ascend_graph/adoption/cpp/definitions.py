@@ -88,7 +88,10 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
 def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
     """Return a source if it has to do with tensors; None if it does not, or cannot be read."""
     try:
-        return read_source(path) if _USEFUL.search(path.read_bytes()) else None
+        data = path.read_bytes()
+        if b"__global__" in data:
+            findings.kernel_files.append(path)
+        return read_source(path) if _USEFUL.search(data) else None
     except (OSError, SourceError) as error:
         findings.report(SourcePlace(relative(path, root), 1), str(error).removeprefix(f"{path}: "))
         return None

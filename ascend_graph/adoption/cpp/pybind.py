@@ -118,6 +118,7 @@ class _BindingReader:
     def chosen(self, written: str, source: SourceText, place: SourcePlace) -> CppFunction | None:
         """Return the function of a ``def``; a cast to a type that is declared elsewhere chooses among overloads."""
         plain = re.sub(r"\A(?:torch\s*::\s*)?wrap_pybind_function(?:_no_gil)?\s*\((.*)\)\Z", r"\1", written.strip())
+        plain = re.sub(r"\A(&?\s*[\w:]+)\s*<[^()]*>\Z", r"\1", plain)
         cast = re.fullmatch(r"\(\s*([A-Za-z_]\w*)\s*\)\s*(&?[\w:\s]+)", plain) or re.fullmatch(
             r"static_cast\s*<\s*([A-Za-z_]\w*)\s*>\s*\(\s*(&?[\w:\s]+)\)", plain
         )
