@@ -26,6 +26,7 @@ import torch_npu  # noqa: F401  the device
 
 from ascend_graph.adoption.cann_functions import roles_of
 from ascend_graph.adoption.cpp.functions import CppFunction, close_of
+from ascend_graph.adoption.cpp.preprocessor import conditions_at
 from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
@@ -89,15 +90,18 @@ def compile_kernels(
     files = sorted({one.file for one in functions.values()})
     found: dict[str, CompiledKernel] = {}
     failed: list[str] = []
-    for start in range(0, len(files), GROUP):
-        group = files[start : start + GROUP]
-        while group:
-            module, broken = _build(group, functions, root, work)
-            if module is not None:
-                found |= _kernels(module, group, functions)
-                break
+    groups = [files[start : start + GROUP] for start in range(0, len(files), GROUP)]
+    while groups:
+        group = groups.pop(0)
+        module, broken = _build(group, functions, root, work)
+        if module is not None:
+            found |= _kernels(module, group, functions)
+        elif broken:
             failed += broken
-            group = [one for one in group if one.partition(":")[0] not in {b.partition(":")[0] for b in broken}]
+            left = [one for one in group if one not in {text.partition(": ")[0] for text in broken}]
+            groups[:0] = [left] if left else []
+        else:
+            groups[:0] = [group[: len(group) // 2], group[len(group) // 2 :]]
     return found, failed
 
 
@@ -123,7 +127,10 @@ def _build(group: list[str], functions: dict[str, CppFunction], root: Path, work
         for match in _INCLUDE.finditer(text):
             name = match[1]
             beside = (root / file).parent / name[1:-1]
-            headers[f'#include "{beside}"' if name[0] == '"' and beside.exists() else f"#include {name}"] = None
+            line = f'#include "{beside}"' if name[0] == '"' and beside.exists() else f"#include {name}"
+            conditions = conditions_at(text, match.start())
+            guarded = f"#if {' && '.join(f'({one})' for one in conditions)}\n{line}\n#endif"
+            headers[guarded if conditions and "not" not in " ".join(conditions) else line] = None
         bodies.append(f'namespace f{number} {{\n#line 1 "{file}"\n{_prepared(text)}\n}}\n')
         for operator, one in functions.items():
             if one.file == file:
@@ -147,7 +154,9 @@ def _build(group: list[str], functions: dict[str, CppFunction], root: Path, work
         errors = [line for line in done.stderr.splitlines() if ": error:" in line or ": fatal error:" in line]
         named = {one: next((e for e in errors if e.startswith(one)), "") for one in group}
         broken = [f"{one}: {text}" for one, text in named.items() if text]
-        return None, broken or [f"{one}: {(errors or done.stderr.splitlines() or ['?'])[0]}" for one in group]
+        if not broken and len(group) == 1:
+            broken = [f"{group[0]}: {(errors or done.stderr.splitlines() or ['?'])[0]}"]
+        return None, broken
     spec = importlib.util.spec_from_file_location(key, library)
     assert spec is not None
     before = sys.getdlopenflags()

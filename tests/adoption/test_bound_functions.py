@@ -414,6 +414,53 @@ def test_a_namespace_that_the_repository_defines_is_left_to_it(adopted: Adopt) -
     assert one.name == "mine_functions::f"
 
 
+GRADIENT = """import torch
+import mine
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        function = mine.f
+        ctx.save_for_backward(x)
+        return function(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return mine.f_backward(grad, *ctx.saved_tensors)
+"""
+
+
+def test_an_autograd_function_of_a_pair_is_named(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": FUNCTION
+            + FUNCTION.replace(" f(", " f_backward(")
+            + 'PYBIND11_MODULE(mine, m) { m.def("f", &f); m.def("f_backward", &f_backward); }\n',
+            "api.py": GRADIENT,
+        }
+    )
+    said = "differentiated in Python by Scale with f_backward, api.py:13: pass backward= for a gradient of the operator"
+    assert said in decision(report, "mine::f").evidence
+    assert not any("differentiated" in one for one in decision(report, "mine::f_backward").evidence)
+
+
+def test_an_autograd_function_in_cpp_is_followed_and_named(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": "class Twice : public torch::autograd::Function<Twice> {\npublic:\n"
+            "    static at::Tensor forward(AutogradContext *ctx, const at::Tensor &x, int64_t n)\n    {\n"
+            "        ctx->save_for_backward({x});\n        return at::empty({n, x.size(0)}, x.options());\n    }\n"
+            "    static std::vector<at::Tensor> backward(AutogradContext *ctx, std::vector<at::Tensor> grads) { return grads; }\n};\n"
+            "at::Tensor f(const at::Tensor &x, int64_t n) { return Twice::apply(x, n); }\n"
+            'PYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
+        }
+    )
+    one = decision(report, "mine::f")
+    assert one.relation == "x[x0, *x_rest] -> y[n, x0]: x"
+    assert any("differentiated in C++ by Twice" in said for said in one.evidence)
+
+
 # ------------------------------------------------------------------------------------------------------------- the module
 
 

@@ -111,8 +111,26 @@ def _operator(
         names = ", ".join(schema.arguments[n].name for n in sorted(written.written))
         how = f" by {', '.join(sorted(written.called))}" if written.called else ""
         evidence += (f"written{how}: {names}",)
+    evidence += _gradient(one, known)
     implementation = Implementation(name, "PrivateUse1", function, one.written, one.place)
     return BoundOperator(name, one, definition, implementation, problem, evidence)
+
+
+def _gradient(one: BoundFunction, known: Known) -> tuple[str, ...]:
+    """Return sentences on the autograd functions that the operator does not reach."""
+    found = []
+    pair = known.extensions.gradients.get(one.name)
+    if pair is not None:
+        how = f" with {', '.join(pair.backward)}" if pair.backward else ""
+        found.append(
+            f"differentiated in Python by {pair.name}{how}, {pair.place}: pass backward= for a gradient of the operator"
+        )
+    inner = re.search(r"\b(\w+)\s*::\s*apply\s*\(", one.function.body if one.function is not None else "")
+    if inner is not None:
+        found.append(
+            f"differentiated in C++ by {inner[1]}, which the operator does not reach: pass backward= for a gradient"
+        )
+    return tuple(found)
 
 
 def _items(outcome: Outcome) -> tuple[Any, ...] | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ascend_graph.adoption.annotations import last_name
-from ascend_graph.adoption.model import BoundFunction, relative
+from ascend_graph.adoption.model import BoundFunction, SourcePlace, relative
 
 #: Packages that are not a repository's own extension.
 _OTHERS = frozenset(
@@ -18,6 +18,15 @@ _OTHERS = frozenset(
 )
 _MACRO = re.compile(r"\bTORCH_EXTENSION_NAME\s*=\s*(\w+)")
 _MAX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GradientPair:
+    """A Python autograd function: its name with its place, and the bound functions that its backward calls."""
+
+    name: str
+    place: SourcePlace
+    backward: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -33,6 +42,8 @@ class Extensions:
     taken: dict[str, Counter[str]] = field(default_factory=dict)
     #: Module:class → C++ files that the class builds and loads.
     builders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Function → the autograd function that computes with it, and the functions of its gradient.
+    gradients: dict[str, GradientPair] = field(default_factory=dict)
     #: Name of an extension → C++ files that build files list.
     built: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -112,6 +123,7 @@ def read_extensions(paths: Iterable[Path], root: Path, names: set[str]) -> Exten
                 continue
             _read_uses(tree, module_of(path, root), path.name == "__init__.py", names, found)
             _read_builders(tree, module_of(path, root), found)
+            _read_gradients(tree, relative(path, root), names, found)
     return found
 
 
@@ -156,6 +168,30 @@ def _absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
     parts = module.split(".")
     kept = parts[: len(parts) - node.level + is_package]
     return ".".join([*kept, *((node.module or "").split("."))]).strip(".")
+
+
+def _read_gradients(tree: ast.Module, file: str, names: set[str], found: Extensions) -> None:
+    """Note the autograd functions whose forward computes with one bound function."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef) or not any(last_name(base) == "Function" for base in node.bases):
+            continue
+        methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
+        if "forward" not in methods or "backward" not in methods:
+            continue
+        forward, backward = (
+            list(
+                dict.fromkeys(
+                    one.attr if isinstance(one, ast.Attribute) else one.id
+                    for one in ast.walk(methods[name])
+                    if (isinstance(one, ast.Attribute) and one.attr in names)
+                    or (isinstance(one, ast.Name) and one.id in names)
+                )
+            )
+            for name in ("forward", "backward")
+        )
+        if len(forward) == 1:
+            pair = GradientPair(node.name, SourcePlace(file, methods["backward"].lineno), tuple(backward))
+            found.gradients.setdefault(forward[0], pair)
 
 
 def _read_builders(tree: ast.Module, module: str, found: Extensions) -> None:

@@ -51,8 +51,8 @@ class Writes:
     written: set[int] = field(default_factory=set)
     #: Positions of the parameters whose memory it may return.
     returned: set[int] = field(default_factory=set)
-    #: Reasons why ``written`` may lack some.
-    problems: list[str] = field(default_factory=list)
+    #: Reasons why ``written`` may lack some, with the parameters that they are about; none for all.
+    problems: dict[str, set[int]] = field(default_factory=dict)
     #: aclnn functions that it calls.
     called: set[str] = field(default_factory=set)
     #: True if it returns a pointer, whose memory may be that of any argument.
@@ -97,9 +97,8 @@ class _Walker:
         self.launches()
         self.check_text(tree)
 
-    def problem(self, text: str) -> None:
-        if text not in self.result.problems:
-            self.result.problems.append(text)
+    def problem(self, text: str, about: Iterable[int] = ()) -> None:
+        self.result.problems.setdefault(text, set()).update(about)
 
     # --------------------------------------------------------------------------------------------------------- memory
 
@@ -197,19 +196,20 @@ class _Walker:
             for position in helper.written:
                 if position < len(node.args):
                     self.write(node.args[position])
-            if any(self.memory(one) for one in node.args):
-                for text in helper.problems:
-                    self.problem(text)
+            for text, about in helper.problems.items():
+                held = [self.memory(one) for n, one in enumerate(node.args) if not about or n in about]
+                if any(held):
+                    self.problem(text, _union(held) if about else ())
             return
         taken = sorted(_union(map(self.memory, node.args)))
         if taken:
             names = ", ".join(self.function.parameters[n].name for n in taken[:3])
-            self.problem(f"it passes {names} to {name or 'a value'}, which is not known here")
+            self.problem(f"it passes {names} to {name or 'a value'}, which is not known here", taken)
 
     def method(self, node: ast.Call, function: ast.Attribute) -> None:
         owner = self.memory(function.value)
         if owner and function.attr in RESHAPING:
-            self.problem(f"it changes the shape of an argument with {function.attr}")
+            self.problem(f"it changes the shape of an argument with {function.attr}", owner)
         elif owner and _WRITING_NAME.match(function.attr) and function.attr not in FRESH_METHODS:
             self.write(function.value)
         elif function.attr == "Output":
@@ -217,8 +217,9 @@ class _Walker:
                 self.write(one)
         elif not owner and not _WRITING_NAME.match(function.attr):
             known = function.attr in PASSED_ON or function.attr in FRESH_METHODS or function.attr in VIEWS
-            if not known and _union(map(self.memory, node.args)):
-                self.problem(f"it passes an argument to {function.attr}, which is not known here")
+            taken = _union(map(self.memory, node.args))
+            if not known and taken:
+                self.problem(f"it passes an argument to {function.attr}, which is not known here", taken)
 
     def aclnn(self, name: str, arguments: list[ast.expr]) -> None:
         self.result.called.add(name)
@@ -259,7 +260,7 @@ class _Walker:
                     self.result.written |= held
                 elif held and number in kernel.unknown:
                     names = ", ".join(self.function.parameters[n].name for n in sorted(held))
-                    self.problem(f"it launches {name}, and what that kernel does with {names} is not understood")
+                    self.problem(f"it launches {name}, and what that kernel does with {names} is not understood", held)
 
     def check_text(self, tree: ast.Module) -> None:
         """Add a problem if the text has more writing calls than the tree: a part of it is not understood."""

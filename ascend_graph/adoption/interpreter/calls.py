@@ -13,9 +13,9 @@ from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, RAISED, Call
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.sizes import item_of
-from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Sizes, Unknown
+from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Input, NewTensor, Sizes, Unknown
 from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
-from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
+from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
 
 def called_name(node: ast.Call) -> str:
@@ -77,7 +77,15 @@ class CallEvaluator(Evaluation):
         name = node.func.attr
         if name in MAKERS:
             return self.made(node.args, scope, keywords, owner)
-        return method_result(owner, name, [self.value(one, scope) for one in node.args])
+        arguments = [self.value(one, scope) for one in node.args]
+        return self.viewed(owner, name, arguments) if name == "permute" else method_result(owner, name, arguments)
+
+    def viewed(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        """Return a view of a tensor; an order of all dimensions tells how many an argument has."""
+        made = method_result(owner, name, arguments)
+        if name == "permute" and isinstance(owner, Input) and isinstance(made, NewTensor) and not self.conditional:
+            self.outcome.ranks.setdefault(owner.name, len(made.sizes.items))
+        return made
 
     def made(self, nodes: list[ast.expr], scope: dict[str, Any], keywords: Mapping[str, Any], owner: Any) -> Any:
         """Return the tensor that ``empty``, ``zeros`` and the like make."""
@@ -97,7 +105,7 @@ class CallEvaluator(Evaluation):
             return self.made(node.args, scope, keywords, None)
         arguments = [self.value(one, scope) for one in node.args]
         if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
-            return viewed(arguments[0], last, arguments[1:])
+            return self.viewed(arguments[0], last, arguments[1:])
         known = known_call(last, arguments, keywords)
         if known is not None:
             return known

@@ -32,6 +32,13 @@ _SAME = frozenset(
         "expect_int", "guard_int", "sym_int",
     }
 )  # fmt: skip
+#: Methods that write values, and return their tensor.
+_IN_PLACE = frozenset(
+    {
+        "fill_", "zero_", "copy_", "add_", "sub_", "mul_", "div_", "clamp_", "clamp_min_", "clamp_max_", "masked_fill_",
+        "uniform_", "normal_", "random_", "bernoulli_", "neg_", "abs_", "sqrt_", "exp_", "floor_", "ceil_", "round_", "relu_",
+    }
+)  # fmt: skip
 
 
 def member(owner: Any, name: str) -> Any:
@@ -105,13 +112,16 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         and arguments
         and isinstance(owner, Options)
     ):
-        return with_option(owner, arguments[0]) if name in ("dtype", "device") else UNKNOWN
+        # How a tensor is laid out as strided memory, or differentiated, changes neither its sizes nor its dtype.
+        return with_option(owner, arguments[0]) if name in ("dtype", "device") else owner
     if name == "value_or" and len(arguments) == 1:
         if isinstance(owner, ArgumentValue):
             return choice(Operation("!=", (owner, Constant(None))), owner, arguments[0])
         return owner if isinstance(owner, Input) and arguments[0] == Constant(None) else UNKNOWN
     if name in ("slice", "vec") and isinstance(owner, Sizes):
         return sliced(owner, arguments) if name == "slice" else owner
+    if name in _IN_PLACE and isinstance(owner, Input | NewTensor):
+        return owner
     if name in VIEW_METHODS and isinstance(owner, Input | NewTensor) and (name != "slice" or arguments):
         return viewed(owner, name, arguments)
     return member(owner, name) if not arguments else UNKNOWN

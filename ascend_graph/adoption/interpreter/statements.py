@@ -7,9 +7,10 @@ data decides are unknown, and so is everything that is made of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import FORGET
 from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
@@ -31,6 +32,15 @@ def _never_holds(statement: ast.stmt) -> bool:
         call = statement.value
         test = call.args[0] if isinstance(call.func, ast.Name) and call.func.id in CHECKS else None
     return isinstance(test, ast.Constant) and test.value is False
+
+
+def _changed(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the names that nodes assign, or may change."""
+    for one in nodes:
+        if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+            yield one
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == FORGET:
+            yield from one.args
 
 
 class Interpreter(AssignmentEvaluator):
@@ -96,7 +106,10 @@ class Interpreter(AssignmentEvaluator):
             return None
         bounds = [self.value(one, scope) for one in call.args]
         numbers = [one.value for one in bounds if isinstance(one, Constant) and type(one.value) is int]
-        leaves = any(isinstance(one, ast.Break | ast.Continue) for one in ast.walk(loop))
+        inner = [one for part in loop.body for one in ast.walk(part)]
+        leaves = any(isinstance(one, ast.Break | ast.Continue) for one in inner)
+        # A body that changes the number counts otherwise.
+        leaves |= any(isinstance(one, ast.Name) and one.id == getattr(loop.target, "id", "") for one in _changed(inner))
         if len(numbers) != len(bounds) or not 1 <= len(numbers) <= 2 or loop.orelse or leaves:
             return None
         counted = range(*numbers)
