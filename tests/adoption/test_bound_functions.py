@@ -155,6 +155,12 @@ WRITES = {
         "Tensor(a0!) x, Tensor y, float alpha",
     ),
 }
+# aclnnApplyFusedEmaAdam is made by msOpGen's build of an OpDef of CANN.
+WRITES["an optimizer of CANN"] = (
+    "at::Tensor g, at::Tensor v, at::Tensor m, at::Tensor n, at::Tensor s, const at::Tensor &t, double a, int64_t k, bool b",
+    "EXEC_NPU_CMD(aclnnApplyFusedEmaAdam, g, v, m, n, s, t, a, a, a, a, a, k, b, a);",
+    "Tensor g, Tensor(a1!) v, Tensor(a2!) m, Tensor(a3!) n, Tensor(a4!) s, Tensor t, float a, int k, bool b",
+)
 HELPER = "void fill(at::Tensor &y, const at::Tensor &x) { EXEC_NPU_CMD(aclnnScale, x, 1.0, y); }"
 
 
@@ -183,6 +189,7 @@ def test_what_is_only_read_is_not_marked(adopted: Adopt) -> None:
 UNDECIDED = {
     "EXEC_NPU_CMD(aclnnSomewhere, x, y); return y;": "aclnnSomewhere is called, and neither a prototype nor a header",
     "EXEC_NPU_CMD(aclnnScale, x, y); return y;": "it passes 2 arguments to aclnnScale, which has 3",
+    "EXEC_NPU_CMD(aclnnScale, x, x, y); return y;": "it passes a tensor to aclnnScale where that takes a value",
     "ACLRT_LAUNCH_KERNEL(k)(8, stream, x.data_ptr(), y.data_ptr()); return y;": "it launches k",
     "elsewhere(x); return y;": "it passes x to elsewhere, which is not known here",
     "auto run = [=]() -> int { launch_of(x.data_ptr(), y.data_ptr()); return 0; }; cmd.SetCustomHandler(run); return y;": "it "

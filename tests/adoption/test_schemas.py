@@ -8,7 +8,7 @@ import torch
 from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
-from .conftest import Adopt
+from .conftest import Adopt, decision
 
 SCHEMAS = [
     "npu::f(Tensor x, Tensor? y, *, float a=1e-6, int[] b=[1, 2], bool c=True) -> (Tensor z, Tensor)",
@@ -188,3 +188,17 @@ def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
         "npu::npu_written": "x[x0, *x_rest] -> y[n, x0]: x",
     }
     assert [one.name for one in report.undecided] == ["npu::npu_inherits"]
+
+
+def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "library.py": "import torch\nfrom torch.library import Library, impl\n\n"
+            'DEFINED = Library("mine", "DEF")\nDEFINED.define("f(Tensor x) -> Tensor")\nDEFINED.define("g(Tensor x) -> Tensor")\n'
+            'METAS = Library("mine", "IMPL", "Meta")\n\n\n@impl(METAS, "f")\ndef f_meta(x):\n    return torch.empty_like(x)\n\n\n'
+            'METAS.impl("g", f_meta)\n'
+        }
+    )
+    for name in ("mine::f", "mine::g"):
+        one = decision(report, name)
+        assert (one.has_meta, one.relation) == (True, "x[*s] -> y like x")

@@ -70,7 +70,7 @@ class _Walker:
     def __init__(self, function: CppFunction, findings: Findings, known: Known, depth: int) -> None:
         self.function, self.findings, self.known, self.depth = function, findings, known, depth
         self.held: dict[str, set[int]] = {
-            one.name: {number} if _TENSOR.search(one.type) or "*" in one.type or one.type == "auto" else set()
+            one.name: {number} if _may_hold_memory(one.type) else set()
             for number, one in enumerate(function.parameters)
         }
         self.result = Writes(opaque="*" in function.returns or function.returns.split()[-1:] in (["T"], ["auto"]))
@@ -234,6 +234,8 @@ class _Walker:
         for one, role in zip(arguments, roles, strict=True):
             if role in "wx":
                 self.write(one)
+            elif role == "." and self.memory(one) and not isinstance(one, ast.Attribute | ast.Call):
+                self.problem(f"it passes a tensor to {name} where that takes a value", self.memory(one))
 
     def write(self, node: ast.expr) -> None:
         self.result.written |= self.memory(node)
@@ -281,6 +283,12 @@ class _Walker:
         missed = aclnn - self.result.called - set(called)
         if missed:
             self.problem(f"the call of {min(missed)} is not one that is understood, at {self.function.place}")
+
+
+def _may_hold_memory(kind: str) -> bool:
+    """Return whether a parameter of a type may be a tensor, or point into one."""
+    pointer = ("*" in kind and re.search(r"\bchar\b", kind) is None) or "GM_ADDR" in kind
+    return _TENSOR.search(kind) is not None or pointer or kind == "auto"
 
 
 def _lambda_bodies(body: str) -> Iterator[str]:
