@@ -43,6 +43,11 @@ _LONGEST_CALL = 4000
 _MAX_DEPTH = 3
 
 
+#: Begin and end of a part of the code; everything if the end is negative.
+Span = tuple[int, int]
+_NOWHERE: tuple[str, Span] = ("", (0, 0))
+
+
 @dataclass(slots=True)
 class KernelWrites:
     """Parameters of a kernel by what it does with them."""
@@ -74,7 +79,7 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
     reader = _Reader(code)
     for number, parameter in enumerate(kernel.parameters):
         if parameter.is_pointer or "GM_ADDR" in parameter.type:
-            verdict = reader.verdict(parameter.name)
+            verdict = reader.verdict(name, parameter.name)
             if verdict != "read":
                 (result.written if verdict == "written" else result.unknown).add(number)
     return result
@@ -102,19 +107,25 @@ class _Reader:
 
     def __init__(self, code: str) -> None:
         self.code = code
-        self.definitions: dict[str, list[tuple[str, ...]]] = {}
+        #: Functions by name: the names of their parameters, and where their bodies begin and end.
+        self.definitions: dict[str, list[tuple[tuple[str, ...], Span]]] = {}
         for match in _DEFINED.finditer(code):
             close = close_of(code, match.end() - 1)
-            if close > 0 and re.match(r"\s*(?:const\s*)?(?::[^;{}]*)?\{", code[close + 1 : close + 400]):
+            opened = re.match(r"\s*(?:const\s*)?(?::[^;{}]*)?\{", code[close + 1 : close + 400]) if close > 0 else None
+            if opened is not None:
                 names = tuple(one.name for one in parameters_of(code[match.end() : close]))
-                self.definitions.setdefault(match[1], []).append(names)
+                start = close + opened.end()
+                self.definitions.setdefault(match[1], []).append((names, (start, close_of(code, start))))
 
-    def verdict(self, name: str) -> str:
-        """Return ``read``, ``written`` or ``unknown`` for the memory that a name points to."""
-        pending, seen, result = [name], {name}, "read"
-        used = False
+    def verdict(self, kernel: str, name: str) -> str:
+        """Return ``read``, ``written`` or ``unknown`` for the memory that a parameter of a kernel points to."""
+        bodies = [span for names, span in self.definitions.get(kernel, ()) if name in names]
+        if len(bodies) != 1:
+            return "unknown"
+        pending = [(name, bodies[0])]
+        seen, result, used = {*pending}, "read", False
         while pending:
-            for kind, other in self.uses(pending.pop()):
+            for kind, other in self.uses(*pending.pop()):
                 used = True
                 if kind == "unknown":
                     return "unknown"
@@ -125,9 +136,11 @@ class _Reader:
                     pending.append(other)
         return result if used else "unknown"
 
-    def uses(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield what each use of a name does: reads, writes, or gives its memory to another name."""
-        for match in re.finditer(rf"(?<![\w.]){re.escape(name)}\b|(?<=this->){re.escape(name)}\b", self.code):
+    def uses(self, name: str, span: Span) -> Iterator[tuple[str, tuple[str, Span]]]:
+        """Yield what each use of a name in a part does: reads, writes, or gives its memory to another name."""
+        start, end = span
+        pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b|(?<=this->){re.escape(name)}\b")
+        for match in pattern.finditer(self.code, start, end if end > 0 else len(self.code)):
             before, after = (
                 self.code[max(0, match.start() - 200) : match.start()],
                 self.code[match.end() : match.end() + 80],
@@ -139,17 +152,17 @@ class _Reader:
             member = re.match(r"\s*(?:\[[^\[\]]*\])?\s*\.\s*(\w+)\s*(?:<[^<>]*>)?\s*\(", after)
             if member is not None:
                 if member[1] == "SetGlobalBuffer" or member[1] in _READ_MEMBERS:
-                    yield "read", ""
+                    yield "read", _NOWHERE
                 else:
-                    yield ("written" if member[1] == "SetValue" else "unknown"), ""
+                    yield ("written" if member[1] == "SetValue" else "unknown"), _NOWHERE
                 continue
             yield from self.argument(match.start())
 
-    def argument(self, position: int) -> Iterator[tuple[str, str]]:
+    def argument(self, position: int) -> Iterator[tuple[str, tuple[str, Span]]]:
         """Yield what the call does whose argument stands at a position."""
         opened = self.opening(position)
         if opened < 0:
-            yield "unknown", ""
+            yield "unknown", _NOWHERE
             return
         called = re.search(
             r"([A-Za-z_][\w:]*)(?:\s*(?:\.|->)\s*(\w+))?\s*(?:<[^;{}<>]*>)?\s*\Z",
@@ -163,19 +176,19 @@ class _Reader:
         close = close_of(self.code, opened)
         number = len(split(self.code[opened + 1 : position] + "_")) - 1
         if function == "SetGlobalBuffer":
-            yield ("is", called[1]) if called[2] and number == 0 else ("unknown", "")
+            yield ("is", (called[1], (0, -1))) if called[2] and number == 0 else ("unknown", _NOWHERE)
         elif function in _READING or (function in _FIRST_WRITTEN and number > 0):
-            yield "read", ""
+            yield "read", _NOWHERE
         elif function in _WRITING or function in _FIRST_WRITTEN:
-            yield "written", ""
+            yield "written", _NOWHERE
         elif function in ("if", "while", "reinterpret_cast", "static_cast", "for", "switch"):
-            yield from self.argument(opened) if function.endswith("cast") else iter((("unknown", ""),))
-        elif len({one for one in self.definitions.get(function, ()) if len(one) > number}) >= 1 and close > 0:
+            yield from self.argument(opened) if function.endswith("cast") else iter((("unknown", _NOWHERE),))
+        elif function in self.definitions and close > 0:
             count = len(split(self.code[opened + 1 : close]))
-            same = {one[number] for one in self.definitions[function] if len(one) == count}
-            yield from (("is", one) for one in sorted(same)) if same else iter((("unknown", ""),))
+            same = [(names[number], span) for names, span in self.definitions[function] if len(names) == count]
+            yield from (("is", one) for one in same) if same else iter((("unknown", _NOWHERE),))
         else:
-            yield "unknown", ""
+            yield "unknown", _NOWHERE
 
     def opening(self, position: int) -> int:
         """Return the bracket that a position stands in, or -1."""

@@ -13,7 +13,7 @@ _LAUNCH = re.compile(
     r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
 )
 _LAUNCHED = re.compile(
-    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?P<angled>\w+)\s*<<<[^;{}]*?>>>\s*\("
+    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?P<angled>\w+)\s*(?:<[^<>;{}]*>)?\s*<<<[^;{}]*?>>>\s*\("
 )
 _CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
 #: Maximum nesting of helper functions in which calls are looked for.

@@ -64,6 +64,11 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
             _read_functions(source, relative(path, root), findings)
         elif path.suffix in (".h", ".hpp"):
             headers.setdefault(path.name, []).append(path)
+    for path in findings.kernel_files:
+        # Functions next to kernels launch them for others.
+        with contextlib.suppress(OSError, SourceError):
+            if path.stat().st_size <= _LARGEST_HELPERS and b"<<<" in path.read_bytes():
+                _read_functions(read_source(path), relative(path, root), findings, only="<<<")
     included: dict[Path, str] = {}
     for path, source in sources:
         for written in _INCLUDED.findall(source.text):
@@ -97,12 +102,16 @@ def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
         return None
 
 
-def _read_functions(source: SourceText, file: str, findings: Findings) -> None:
-    """Add the functions and the constants of a file to the findings."""
+def _read_functions(source: SourceText, file: str, findings: Findings, *, only: str = "") -> None:
+    """Add the functions and the constants of a file to the findings; with ``only`` those whose body has that text."""
     findings.constants[file] = _constants(source.code)
     lines, code = source.text.split("\n"), source.code.split("\n")
     directives = [n for n, line in enumerate(lines, 1) if _CONDITION.match(line)]
     for function in functions(source.code, file):
+        if only not in function.body or (
+            only and function in findings.functions.get(function.name.rpartition("::")[2], ())
+        ):
+            continue
         first, last = bisect.bisect_left(directives, function.line), bisect.bisect(directives, function.last_line)
         if first != last:
             whole = variants_of(lines, code, function.body_line, function.last_line)
