@@ -70,6 +70,20 @@ def test_two_functions_of_one_name_are_overloads(adopted: Adopt) -> None:
     assert all(one.registers for one in report.decisions)
 
 
+def test_a_function_that_the_preprocessor_chooses_is_a_line_to_complete(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "bind.cpp": FUNCTION
+            + "at::Tensor g(const at::Tensor &x, int64_t n) { return at::empty({n}, x.options()); }\n"
+            'PYBIND11_MODULE(mine, m) {\n#ifdef WIDE\nm.def("f", &g);\n#else\nm.def("f", &f);\n#endif\n}\n'
+        }
+    )
+    assert [one.reason for one in report.undecided] == [
+        "it is bound in several ways, this one only with defined(WIDE)",
+        "it is bound in several ways, this one only with not (defined(WIDE))",
+    ]
+
+
 # Where the Python module stands: the files beside the C++, and the text of the function.
 MODULES = {
     "import a.b": ({"pack/__init__.py": "", "pack/api.py": "import pack._C\npack._C.f(1)\n"}, "pack._C:f"),

@@ -7,6 +7,8 @@ import math
 import pytest
 import torch
 
+from ascend_graph.adoption import Decision
+
 from .conftest import Adopt, decision
 
 HEAD = "#include <torch/extension.h>\nconstexpr int64_t BLOCK = 128;\n"
@@ -18,6 +20,10 @@ PARAMETERS = (
 
 
 def of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = "") -> str | None:
+    return decision_of_kernel(adopted, body, returns, more).relation
+
+
+def decision_of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = "") -> Decision:
     declared = "at::Tensor" if returns == "Tensor" else "std::tuple<at::Tensor, at::Tensor>"
     report = adopted(
         {
@@ -25,7 +31,7 @@ def of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = ""
             'TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("f", TORCH_FN(f)); }\n'
         }
     )
-    return decision(report, "mine::f").relation
+    return decision(report, "mine::f")
 
 
 CERTAIN = {
@@ -52,10 +58,15 @@ CERTAIN = {
     "return x.permute({1, 0}).contiguous();": "x[x0, x1] -> y[x1, x0]: x",
     "return at::empty({n, 2}, x.options()).fill_(1);": "x -> y[n, 2]: x",
     "int64_t k = n; for (int i = 0; i < 2; i++) { k = k * x.size(i); } return at::empty({k}, x.options());": "x[x0, x1, *x_rest] -> y[(n * x0) * x1]: x",
+    "int64_t k = n; change(w, k); return at::empty({k}, x.options());": "x, w[w0, *w_rest] -> y[w0]: x",
+    "std::vector<at::Tensor> all; add(all, x, n); return all[0];": "x[x0, *x_rest] -> y[n, x0]: x",
     "auto k = Mode::WIDE == n ? 2 : 1; return at::empty({k}, x.options());": "x -> y[(2 if 3 == n else 1)]: x",
     "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); } if (flag) { y = y.to(at::kHalf); } return y;": "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
 }
-MORE = "enum class Mode : int64_t { NARROW = 2, WIDE };\n"
+MORE = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
+MORE += "void add(std::vector<at::Tensor> &all, const at::Tensor &t, int64_t k)\n"
+MORE += "{ all.push_back(at::empty({k, t.size(0)}, t.options())); }\n"
+MORE += "enum class Mode : int64_t { NARROW = 2, WIDE };\n"
 HELPER = MORE + "void check(const at::Tensor &t) { TORCH_CHECK(t.dim() == 2, t.dim()); }\n"
 HELPER += "at::Tensor make(const at::Tensor &t, int64_t k) { return at::empty({t.size(0), k}, t.options()); }\n"
 
@@ -66,13 +77,14 @@ def test_what_a_kernel_certainly_allocates_is_its_relation(body: str, adopted: A
 
 
 UNCERTAIN = [
+    # A helper that may return before it has changed what it takes.
+    "int64_t k = n; early(k, flag); return at::empty({k}, x.options());",
     # A loop that counts otherwise than it says, or ends before.
     "int64_t k = n; for (int i = 0; i < 4; i++) { k = k * x.size(0); i++; } return at::empty({k}, x.options());",
     "int64_t k = n; for (int i = 0; i < 4; i++) { if (i == w.size(0)) { break; } k = k * 2; } return at::empty({k}, x.options());",
     # A function may take a number by reference.
     "int64_t k = n; compute(w, k); return at::empty({k}, x.options());",
     "int64_t k = n; object->compute(k); return at::empty({k}, x.options());",
-    "int64_t k = n; change(w, k); return at::empty({k}, x.options());",
     # A loop, a lambda, an increment or an assignment in a condition changes it.
     "int64_t k = n; while (k % 8) { ++k; } return at::empty({k}, x.options());",
     "int64_t k = n; auto g = [&]() { k = 3; }; g(); return at::empty({k}, x.options());",
@@ -85,8 +97,6 @@ UNCERTAIN = [
     "return at::empty({w.max().item<int64_t>()}, x.options());",
     "return at::empty({n}, x.options().device(at::kCPU));",
     "return x.view({-1});",
-    # A dimension that only some calls have.
-    "if (flag) { return at::empty({x.size(3)}, x.options()); } return at::empty({0}, x.options());",
     # Ranks that are checked in some calls only.
     'if (flag) { TORCH_CHECK(x.dim() == 2, ""); } auto k = x.size(2); return at::empty({dims[k]}, x.options());',
     "double k = x.size(0); return at::empty({static_cast<int64_t>(k / 2)}, x.options());",
@@ -96,13 +106,13 @@ UNCERTAIN = [
     "for (auto k : dims) { return at::empty({k}, x.options()); } return x;",
     "#if A\n return at::empty({1}, x.options());\n#else\n return at::empty({2}, x.options());\n#endif",
 ]
-CHANGER = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
+CHANGER = "void early(int64_t &k, bool flag) { if (flag) { return; } k = 3; }\n"
 
 
 @pytest.mark.parametrize("body", UNCERTAIN, ids=str)
 def test_what_is_not_certain_is_left_open(body: str, adopted: Adopt) -> None:
-    relation = of_kernel(adopted, body, more=CHANGER)
-    assert relation is None
+    one = decision_of_kernel(adopted, body, more=CHANGER)
+    assert (one.relation, one.meta) == (None, ())
 
 
 def test_two_returns_are_named_by_the_schema(adopted: Adopt) -> None:

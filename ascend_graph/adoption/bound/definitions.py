@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,13 +43,22 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
         by_module.setdefault(key, []).append(one)
     taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}
     for functions in by_module.values():
+        chosen = {one.name for one in functions if one.conditions} & {
+            name for name, count in Counter(one.name for one in functions).items() if count > 1
+        }
         for one in functions:
             target = known.extensions.target(one, functions)
             name = f"{_namespace(target, known.extensions.root.name, findings)}::{one.name.replace('.', '_')}"
             taken[name] = taken.get(name, 0) + 1
             made = _operator(one, name, taken[name], target, findings, known)
+            if made is not None and one.name in chosen and not made.reason:
+                made = replace(made, reason=f"it is bound in several ways, this one only {_when(one)}")
             if made is not None:
                 yield made
+
+
+def _when(one: BoundFunction) -> str:
+    return f"with {' and '.join(one.conditions)}" if one.conditions else "without a condition"
 
 
 def _namespace(target: str, root: str, findings: Findings) -> str:

@@ -128,11 +128,13 @@ class CallEvaluator(Evaluation):
         helper = self.lookup(name, len(arguments)) if self.depth < MAX_CALLS else None
         if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
             result = self.call(helper, arguments)
+            ended = self.ended
+            forget_written(node.args, helper.written, scope)
             for position in helper.written:
                 one = node.args[position] if position < len(node.args) else None
                 if isinstance(one, ast.Name) and one.id in scope:
-                    scope[one.id] = UNKNOWN  # a tensor, too: the helper may assign another
-            forget_written(node.args, helper.written, scope)
+                    # What the helper has made of it; a tensor, too: the helper may assign another.
+                    scope[one.id] = UNKNOWN if ended is None else ended.get(helper.parameters[position][0], UNKNOWN)
             return UNKNOWN if result is RAISED else result
         if self.is_cpp:
             forget_numbers(node.args, arguments, scope)

@@ -73,6 +73,8 @@ class Evaluation(ABC):
         #: Number of undecided conditions around the current statement.
         self.conditional = 0
         self.is_cpp = False
+        #: Variables at the end of the last call; None if it may have returned before.
+        self.ended: Mapping[str, Any] | None = None
 
     def step(self) -> None:
         self.steps += 1

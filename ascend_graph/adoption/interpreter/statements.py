@@ -66,6 +66,7 @@ class Interpreter(AssignmentEvaluator):
         self.depth += 1
         try:
             result = self.block(callee.statements, scope)
+            self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
             self.is_cpp = before
