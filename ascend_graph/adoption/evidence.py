@@ -10,7 +10,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import Callee, Lookup, Outcome
+from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, Lookup, Outcome
 from ascend_graph.adoption.interpreter.statements import Interpreter
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
@@ -31,12 +31,20 @@ def outcome_of(function: CppFunction | PythonFunction, schema: OpSchema, finding
         return Interpreter(constants=_python_constants(function), lookup=_python_lookup(function)).run(
             python_callee(function), argument_values(schema)
         )
-    if function.is_conditional or len(function.parameters) != len(schema.arguments):
+    if len(function.parameters) != len(schema.arguments) or (function.is_conditional and not function.variants):
         return Outcome()
-    interpreter = Interpreter(
-        _lookup(findings, function.file), watched_function, findings.constants.get(function.file, {})
-    )
-    return interpreter.run(callee(function), argument_values(schema))
+    outcomes = [_run(one, function, schema, findings) for one in function.variants or (function.body,)]
+    # A choice of the preprocessor for which the function always raises is not one that is built.
+    outcomes = [one for one in outcomes if one.returned is not RAISED] or outcomes
+    first = outcomes[0]
+    facts = [(one.returned, one.calls, one.ranks, one.read) for one in outcomes]
+    return first if all(one == facts[0] for one in facts) else Outcome()
+
+
+def _run(body: str, function: CppFunction, schema: OpSchema, findings: Findings) -> Outcome:
+    constants = findings.constants.get(function.file, {})
+    interpreter = Interpreter(_lookup(findings, function.file), watched_function, constants)
+    return interpreter.run(callee(replace(function, body=body)), argument_values(schema))
 
 
 def callee(function: CppFunction) -> Callee:

@@ -60,6 +60,8 @@ CERTAIN = {
     "int64_t k = n; for (int i = 0; i < 2; i++) { k = k * x.size(i); } return at::empty({k}, x.options());": "x[x0, x1, *x_rest] -> y[(n * x0) * x1]: x",
     "int64_t k = n; change(w, k); return at::empty({k}, x.options());": "x, w[w0, *w_rest] -> y[w0]: x",
     "std::vector<at::Tensor> all; add(all, x, n); return all[0];": "x[x0, *x_rest] -> y[n, x0]: x",
+    "auto k = n;\n#ifdef COUNTED\nCOUNT_CALLS(x);\n#endif\nreturn at::empty({k}, x.options());": "x -> y[n]: x",
+    "#ifndef WITH_IT\nTORCH_CHECK(false);\n#else\nreturn at::empty({n}, x.options());\n#endif": "x -> y[n]: x",
     "auto k = Mode::WIDE == n ? 2 : 1; return at::empty({k}, x.options());": "x -> y[(2 if 3 == n else 1)]: x",
     "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); } if (flag) { y = y.to(at::kHalf); } return y;": "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
 }
@@ -77,6 +79,8 @@ def test_what_a_kernel_certainly_allocates_is_its_relation(body: str, adopted: A
 
 
 UNCERTAIN = [
+    # The preprocessor decides.
+    "auto k = n;\n#ifdef DOUBLED\nk = 2 * n;\n#endif\nreturn at::empty({k}, x.options());",
     # A helper that may return before it has changed what it takes.
     "int64_t k = n; early(k, flag); return at::empty({k}, x.options());",
     # A loop that counts otherwise than it says, or ends before.

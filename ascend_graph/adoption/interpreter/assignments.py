@@ -10,6 +10,7 @@ from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
 from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked
+from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -71,7 +72,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         held = scope.get(name, UNKNOWN)
         arguments = [self.value(one, scope) for one in call.args]
         if function.attr in ("push_back", "emplace_back", "append") and len(arguments) == 1:
-            if isinstance(held, Sizes) and not isinstance(arguments[0], NewTensor | Input):
+            if isinstance(held, Sizes) and not is_tensor(arguments[0]):
                 scope[name] = Sizes((*held.items, arguments[0]))
             elif isinstance(held, Several) or held == Sizes(()):
                 scope[name] = Several((*held.items, arguments[0]))
