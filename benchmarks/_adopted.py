@@ -175,8 +175,8 @@ def outputs(result: Any) -> Outputs:
     return tuple((tuple(one.shape), one.dtype) if isinstance(one, torch.Tensor) else None for one in items)
 
 
-def compare(root: Path, work: Path) -> dict[str, Any]:
-    """Adopt a repository, register its module, and compare every meta function that the client has."""
+def compare(root: Path, work: Path, with_kernels: bool = True) -> dict[str, Any]:
+    """Adopt a repository, register its module, and compare every meta function, and every kernel, that the client has."""
     output = work / f"{re.sub(chr(92) + 'W', '_', root.name)}_operators.py"
     output.unlink(missing_ok=True)
     report = adopt(root, output, tests=False)
@@ -195,7 +195,8 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
     _keep_metas(report.decisions, refused, libraries)
     failed = _register(output, refused)
     equal, wrong, client_wrong, narrower = _compare_metas(report.decisions, expected, failed)
-    kernels = _compare_kernels(report.decisions, findings, known, {*failed, *refused}, root, work)
+    skipped = {*failed, *refused} if with_kernels else {one.name for one in report.decisions}
+    kernels = _compare_kernels(report.decisions, findings, known, skipped, root, work)
     wrong |= kernels.pop("differs")
     del libraries
     summary = report.as_json()
@@ -211,8 +212,8 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
         "with_meta": summary["with_meta"],
         "metas_kept": sum(one.registers and one.has_meta and one.relation is None for one in report.decisions),
         "wrong": len(wrong) + len(failed),
-        "kernels_equal": len(kernels["equal"]),
-        "kernels_narrower": len(kernels["narrower"]),
+        "kernels_equal": len(kernels["equal"]) if with_kernels else None,
+        "kernels_narrower": len(kernels["narrower"]) if with_kernels else None,
         "metas_equal": len(equal),
         "metas_client_wrong": len(client_wrong),
         "narrower": len(narrower),
@@ -362,4 +363,7 @@ def _verdict(decision: Decision, made: list[tuple[list[Any], dict[str, Any], Out
 if __name__ == "__main__":
     import json
 
-    print(json.dumps(compare(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))), flush=True)
+    print(
+        json.dumps(compare(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3:] != ["--no-kernels"])),
+        flush=True,
+    )

@@ -32,7 +32,7 @@ from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
-CALLS, TRIES = 8, 500
+CALLS, TRIES = 8, 300
 #: Number of files that are compiled together.
 GROUP = 12
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.int8)
@@ -82,6 +82,8 @@ def compile_kernels(
     functions: dict[str, CppFunction], root: Path, work: Path
 ) -> tuple[dict[str, CompiledKernel], list[str]]:
     """Compile the files of functions; return the kernels by operator, and the files that do not compile."""
+    if not functions:
+        return {}, []
     if not (work / "prelude.h").exists():
         (work / "prelude.h").write_text(_PRELUDE)
     command = [*_compiler(root), "-x", "c++-header", str(work / "prelude.h"), "-o", str(work / "prelude.h.gch")]

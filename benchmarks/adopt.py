@@ -8,7 +8,7 @@ where it contradicts what the client's kernel allocates; ``narrower``: those whe
 meta function accepts; ``wrong``: all others, and registrations that fail. ``not_compared``: metas that neither compile nor stand
 alone. ``lines_theirs`` counts schemas, kernels' adapters and metas that the registrations stand for.
 
-    make bench NAME=adopt ARGS='CHECKOUT…'
+    make bench NAME=adopt ARGS='CHECKOUT…'        # --no-kernels leaves the clients' kernels out, which take minutes
 """
 
 from __future__ import annotations
@@ -46,8 +46,18 @@ def main() -> dict[str, Any]:
     """Adopt each checkout in a process of its own, and return the summaries by directory."""
     WORK.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
-    for directory in map(Path, sys.argv[1:]):
-        command = [sys.executable, "-m", "ascend_graph.host", "--quiet", str(_COMPARED), str(directory), str(WORK)]
+    flags = [one for one in sys.argv[1:] if one == "--no-kernels"]
+    for directory in (Path(one) for one in sys.argv[1:] if one not in flags):
+        command = [
+            sys.executable,
+            "-m",
+            "ascend_graph.host",
+            "--quiet",
+            str(_COMPARED),
+            str(directory),
+            str(WORK),
+            *flags,
+        ]
         (WORK / "tried.txt").unlink(missing_ok=True)
         for _ in range(ATTEMPTS):
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

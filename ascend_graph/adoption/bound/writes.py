@@ -45,7 +45,7 @@ _TENSOR = re.compile(r"\bTensor(?:List)?\b")
 
 @dataclass(slots=True)
 class Writes:
-    """What a function does to its parameters."""
+    """Parameters that a function writes and returns, with what is open about them."""
 
     #: Positions of the parameters that it writes.
     written: set[int] = field(default_factory=set)
