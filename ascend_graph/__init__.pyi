@@ -34,6 +34,7 @@ from .registration import register_aclnn as register_aclnn
 from .registration import register_kernel as register_kernel
 from .registration import register_op as register_op
 from .registration import registered_ops as registered_ops
+from .registration.defining import define_from_function as define_from_function
 from .registration.dimensions.batching import VmapLoopWarning as VmapLoopWarning
 from .registration.dimensions.dtensor_backend import dtensor_backend as dtensor_backend
 from .registration.dimensions.independent_dims import BatchError as BatchError

@@ -22,13 +22,18 @@ from typing import Any
 import torch
 
 from ascend_graph.adoption import adopt
+from ascend_graph.adoption.bound.definitions import bound_operators
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision
+from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, Implementation, PythonFunction
 from ascend_graph.adoption.repository import read_repository
+from benchmarks._adopted_kernels import check_kernel, compile_kernels
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 12, 600
+#: File with the operators whose kernels ended the process, and the one that is tried.
+MARKER = "tried.txt"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int32, torch.int64)
 
 Outputs = tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
@@ -170,12 +175,12 @@ def outputs(result: Any) -> Outputs:
     return tuple((tuple(one.shape), one.dtype) if isinstance(one, torch.Tensor) else None for one in items)
 
 
-def compare(root: Path, work: Path) -> dict[str, Any]:
-    """Adopt a repository, register its module, and compare every meta function that the client has."""
+def compare(root: Path, work: Path, with_kernels: bool = True) -> dict[str, Any]:
+    """Adopt a repository, register its module, and compare every meta function, and every kernel, that the client has."""
     output = work / f"{re.sub(chr(92) + 'W', '_', root.name)}_operators.py"
     output.unlink(missing_ok=True)
     report = adopt(root, output, tests=False)
-    findings, _ = read_repository(root)
+    findings, known = read_repository(root)
     refused, libraries = define(findings)
     not_compiled = compile_metas(findings, root, work)
     expected = {}
@@ -189,20 +194,10 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
                 expected[one.name] = found
     _keep_metas(report.decisions, refused, libraries)
     failed = _register(output, refused)
-    equal, wrong, client_wrong, narrower = [], {}, {}, {}
-    for name, made in expected.items():
-        if name in failed:
-            continue
-        (decision,) = [one for one in report.decisions if one.name == name]
-        verdict, detail = _verdict(decision, made)
-        if verdict == "equal":
-            equal.append(name)
-        elif verdict == "narrower":
-            narrower[name] = detail
-        elif any("says otherwise" in line for line in decision.evidence):
-            client_wrong[name] = detail
-        else:
-            wrong[name] = detail
+    equal, wrong, client_wrong, narrower = _compare_metas(report.decisions, expected, failed)
+    skipped = {*failed, *refused} if with_kernels else {one.name for one in report.decisions}
+    kernels = _compare_kernels(report.decisions, findings, known, skipped, root, work)
+    wrong |= kernels.pop("differs")
     del libraries
     summary = report.as_json()
     return {
@@ -214,8 +209,11 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
         "impossible": len(summary["impossible"]),
         "by_prototype": summary["by_prototype"],
         "with_relation": summary["with_relation"],
+        "with_meta": summary["with_meta"],
         "metas_kept": sum(one.registers and one.has_meta and one.relation is None for one in report.decisions),
         "wrong": len(wrong) + len(failed),
+        "kernels_equal": len(kernels["equal"]) if with_kernels else None,
+        "kernels_narrower": len(kernels["narrower"]) if with_kernels else None,
         "metas_equal": len(equal),
         "metas_client_wrong": len(client_wrong),
         "narrower": len(narrower),
@@ -225,9 +223,63 @@ def compare(root: Path, work: Path) -> dict[str, Any]:
         "seconds": summary["seconds"],
         "details": {
             "wrong": wrong, "failed": failed, "client_wrong": client_wrong, "narrower": narrower, "not_compared": unseen,
-            "refused": refused, "not_compiled": not_compiled,
+            "refused": refused, "not_compiled": not_compiled, "kernels_narrower": kernels["narrower"],
+            "kernels_not_run": kernels["refused"], "kernels_not_compiled": kernels["not_compiled"],
         },
     }  # fmt: skip
+
+
+def _compare_metas(
+    decisions: Iterable[Decision], expected: dict[str, Any], failed: dict[str, str]
+) -> tuple[list[str], dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the operators whose relations are as the client's metas, and those that differ: ours, the client's, narrower ones."""
+    equal: list[str] = []
+    wrong: dict[str, str] = {}
+    client_wrong: dict[str, str] = {}
+    narrower: dict[str, str] = {}
+    for name, made in expected.items():
+        if name in failed:
+            continue
+        (decision,) = [one for one in decisions if one.name == name]
+        verdict, detail = _verdict(decision, made)
+        if verdict == "equal":
+            equal.append(name)
+        elif verdict == "narrower":
+            narrower[name] = detail
+        elif any("says otherwise" in line for line in decision.evidence):
+            client_wrong[name] = detail
+        else:
+            wrong[name] = detail
+    return equal, wrong, client_wrong, narrower
+
+
+def _compare_kernels(
+    decisions: Iterable[Decision], findings: Findings, known: Known, skipped: set[str], root: Path, work: Path
+) -> dict[str, Any]:
+    """Compare what the module registered with the client's kernels; return what differs, by operator and verdict."""
+    chosen = {one.name: one for one in decisions if one.registers and one.name not in skipped}
+    chosen = {name: one for name, one in chosen.items() if one.relation is not None or one.meta}
+    functions: dict[str, CppFunction] = {}
+    for bound in bound_operators(findings, known):
+        name = bound.definition.schema.qualified_name if bound.definition is not None else ""
+        if name in chosen and bound.bound.function is not None:
+            functions[name] = bound.bound.function
+    for one in findings.implementations:
+        if one.name in chosen and not one.is_meta and isinstance(one.function, CppFunction) and one.function.name:
+            functions.setdefault(one.name, one.function)
+    found: dict[str, Any] = {"differs": {}, "narrower": {}, "refused": {}, "equal": {}}
+    kernels, found["not_compiled"] = compile_kernels(functions, root, work)
+    marker = work / MARKER
+    skipped = {*marker.read_text().split("\n")} if marker.exists() else set()
+    for name, kernel in kernels.items():
+        if name in skipped:
+            found["refused"][name] = "the kernel ends the process for some random arguments"
+            continue
+        marker.write_text("\n".join([*sorted(skipped), name]))
+        verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
+        found[verdict][name] = detail
+    marker.unlink(missing_ok=True)
+    return found
 
 
 def _expected(decision: Decision, findings: Findings) -> list[tuple[list[Any], dict[str, Any], Outputs]] | str:
@@ -311,4 +363,7 @@ def _verdict(decision: Decision, made: list[tuple[list[Any], dict[str, Any], Out
 if __name__ == "__main__":
     import json
 
-    print(json.dumps(compare(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))), flush=True)
+    print(
+        json.dumps(compare(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3:] != ["--no-kernels"])),
+        flush=True,
+    )

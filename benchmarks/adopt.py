@@ -1,13 +1,14 @@
 """Adoption of whole repositories, and their own meta functions compared with what ``ascend-graph adopt`` registers.
 
 ``operators``, ``registered`` (the calls of the written module that ran), ``by_names`` and ``with_lines``, ``undecided``,
-``impossible``; ``by_prototype``: those with a GE operator; ``with_relation`` and ``metas_kept``. ``metas_equal``: operators whose
+``impossible``; ``by_prototype``: those with a GE operator; ``with_relation`` and ``metas_kept``. ``kernels_equal``: operators whose shapes, dtypes and strides, and
+whose written arguments, are those of the client's own compiled kernel in random calls that it accepts. ``metas_equal``: operators whose
 relation gives the shapes and dtypes of the client's meta function in random calls that it accepts; ``metas_client_wrong``: those
 where it contradicts what the client's kernel allocates; ``narrower``: those where a relation from the kernel refuses calls that the
 meta function accepts; ``wrong``: all others, and registrations that fail. ``not_compared``: metas that neither compile nor stand
 alone. ``lines_theirs`` counts schemas, kernels' adapters and metas that the registrations stand for.
 
-    make bench NAME=adopt ARGS='CHECKOUT…'
+    make bench NAME=adopt ARGS='CHECKOUT…'        # --no-kernels leaves the clients' kernels out, which take minutes
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from benchmarks._common import run
 
 WORK = Path(__file__).resolve().parent.parent / "build" / "adopt"
 _COMPARED = Path(__file__).with_name("_adopted.py")
+#: Processes that are started for one repository.
+ATTEMPTS = 12
 COLUMNS = (
     "operators",
     "registered",
@@ -33,6 +36,7 @@ COLUMNS = (
     "undecided",
     "impossible",
     "wrong",
+    "kernels_equal",
     "metas_equal",
     "narrower",
 )
@@ -42,9 +46,24 @@ def main() -> dict[str, Any]:
     """Adopt each checkout in a process of its own, and return the summaries by directory."""
     WORK.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
-    for directory in map(Path, sys.argv[1:]):
-        command = [sys.executable, "-m", "ascend_graph.host", "--quiet", str(_COMPARED), str(directory), str(WORK)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    flags = [one for one in sys.argv[1:] if one == "--no-kernels"]
+    for directory in (Path(one) for one in sys.argv[1:] if one not in flags):
+        command = [
+            sys.executable,
+            "-m",
+            "ascend_graph.host",
+            "--quiet",
+            str(_COMPARED),
+            str(directory),
+            str(WORK),
+            *flags,
+        ]
+        (WORK / "tried.txt").unlink(missing_ok=True)
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+            # A division by zero in a client's kernel ends the process; the next one leaves that kernel out.
+            if done.returncode >= 0:
+                break
         lines = [line for line in done.stdout.splitlines() if line.startswith('{"operators"')]
         found[directory.name] = json.loads(lines[-1]) if lines else {"failed": done.returncode}
     table = Table("repository", *COLUMNS)

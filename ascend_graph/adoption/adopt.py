@@ -63,6 +63,7 @@ class AdoptionReport:
             "impossible": [{"name": one.name, "place": one.place, "why": one.reason} for one in self.impossible],
             "by_prototype": sum(one.form is RegistrationForm.OP for one in registered),
             "with_relation": sum(one.relation is not None for one in registered),
+            "with_meta": sum(bool(one.meta) for one in registered),
             "lines_theirs": self.lines_theirs,
             "lines_ours": self.lines_ours,
             "seconds": round(self.seconds, 2),

@@ -22,7 +22,6 @@ class RegistrationForm(enum.Enum):
 
     OP = "register_op"
     KERNEL = "register_kernel"
-    ACLNN = "register_aclnn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,10 @@ class Decision:
     has_meta: bool = False
     #: The Python reference that a test of the repository compares with, as ``file:line``.
     reference: str = ""
+    #: Lines of a meta function, if no relation expresses the outputs.
+    meta: tuple[str, ...] = ()
+    #: Schema and Python function of an operator that the module defines; empty if the repository does.
+    defined_from: tuple[str, str] | tuple[()] = ()
 
     @property
     def registers(self) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
-from ascend_graph.adoption.bound_functions import decide_bound_function
+from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
 from ascend_graph.adoption.cpp.calls import helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.input_patterns import UncertainError
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
@@ -22,7 +23,9 @@ from ascend_graph.adoption.model import (
     Implementation,
     PythonFunction,
 )
-from ascend_graph.adoption.relations import output_names, relation_of
+from ascend_graph.adoption.outputs.input_patterns import UncertainError
+from ascend_graph.adoption.outputs.meta_functions import meta_function_of
+from ascend_graph.adoption.outputs.relations import output_names, relation_of
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.sources import Severity
@@ -45,11 +48,7 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
         ).decide()
         for name, same in sorted(by_name.items())
     ]
-    found += [
-        decision
-        for one in findings.bound_functions
-        if (decision := decide_bound_function(one, findings, known)) is not None
-    ]
+    found += [_decide_bound(one, findings, known) for one in bound_operators(findings, known)]
     known_names = {one.name for one in findings.definitions}
     for name, some in sorted(implementations.items()):
         if name not in known_names:
@@ -58,6 +57,22 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
                 Severity.WARNING,
             )  # fmt: skip
     return sorted(found, key=lambda one: one.name)
+
+
+def _decide_bound(one: BoundOperator, findings: Findings, known: Known) -> Decision:
+    """Return the decision on an operator made from a bound function."""
+    if one.definition is None or one.implementation is None:
+        return Decision(
+            one.name, State.UNDECIDED, evidence=(f"bound without a schema: {one.bound.place}",), reason=one.reason,
+            place=str(one.bound.place), conditions=one.bound.conditions,
+        )  # fmt: skip
+    name = one.definition.schema.qualified_name
+    decider = _Decider(findings, known, name, [one.definition], [one.implementation], [])
+    decider.evidence[:] = one.evidence
+    decision = decider.decide()
+    if one.reason and decision.state is not State.IMPOSSIBLE:
+        decision = replace(decision, state=State.UNDECIDED, reason=one.reason)
+    return replace(decision, defined_from=(one.definition.schema.text, one.definition.computed_by))
 
 
 class _Decider:
@@ -137,12 +152,15 @@ class _Decider:
             self.evidence.append(f"prototype: {prototype.place}; {bound.evidence}")
             named = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
             relation = self.renamed(kernel, computed, meta, described, relation, named)
-        if relation is None and not self.metas:
+        written: tuple[str, ...] = ()
+        if relation is None and not self.metas and kernel is not None:
+            written, why = self.meta_function(kernel, computed, why)
+        if relation is None and not self.metas and not written:
             return self.left(
                 State.UNDECIDED, f"no meta function, and the shape of its outputs is not certain: {why}",
                 form=form, subject=subject, eager=_eager(self.schema), arguments=arguments, sources=sources,
             )  # fmt: skip
-        if relation is None:
+        if relation is None and not written:
             self.evidence.append(f"meta kept: {self.metas[0].place}; {why}")
         if relation == "->" and not any(a.mutated for a in self.schema.arguments):
             self.evidence.append("the schema says that nothing is written, so that torch.compile drops calls")
@@ -163,6 +181,7 @@ class _Decider:
             sources,
             self.replaced(),
             bool(self.metas),
+            meta=written,
         )
 
     # -------------------------------------------------------------------------------------------------------- relations
@@ -198,6 +217,16 @@ class _Decider:
             self.evidence.append(f"shape: the meta function, {_place(meta)}")
             return found["meta"], ""
         return None, why or "neither a kernel nor a meta function is found"
+
+    def meta_function(self, kernel: Implementation, computed: Outcome, why: str) -> tuple[tuple[str, ...], str]:
+        """Return the lines of a meta function for what a kernel allocates and, if there is none, the reason."""
+        name = "_" + re.sub(r"\W+", "_", self.name.partition("::")[2])
+        try:
+            lines = meta_function_of(computed, self.schema, name)
+        except UncertainError as reason:
+            return (), f"{why}; in Python: {reason}" if str(reason) not in why else why
+        self.evidence.append(f"meta function: what the kernel allocates, {_place(kernel)}; as a relation: {why}")
+        return tuple(lines), ""
 
     def renamed(
         self,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import Callee, Outcome
+from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, Lookup, Outcome
 from ascend_graph.adoption.interpreter.statements import Interpreter
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
@@ -31,10 +31,20 @@ def outcome_of(function: CppFunction | PythonFunction, schema: OpSchema, finding
         return Interpreter(constants=_python_constants(function), lookup=_python_lookup(function)).run(
             python_callee(function), argument_values(schema)
         )
-    if function.is_conditional or len(function.parameters) != len(schema.arguments):
+    if len(function.parameters) != len(schema.arguments) or (function.is_conditional and not function.variants):
         return Outcome()
-    interpreter = Interpreter(_lookup(findings, function.file), _watched, findings.constants.get(function.file, {}))
-    return interpreter.run(callee(function), argument_values(schema))
+    outcomes = [_run(one, function, schema, findings) for one in function.variants or (function.body,)]
+    # A choice of the preprocessor for which the function always raises is not one that is built.
+    outcomes = [one for one in outcomes if one.returned is not RAISED] or outcomes
+    first = outcomes[0]
+    facts = [(one.returned, one.calls, one.ranks, one.read) for one in outcomes]
+    return first if all(one == facts[0] for one in facts) else Outcome()
+
+
+def _run(body: str, function: CppFunction, schema: OpSchema, findings: Findings) -> Outcome:
+    constants = findings.constants.get(function.file, {})
+    interpreter = Interpreter(_lookup(findings, function.file), watched_function, constants)
+    return interpreter.run(callee(replace(function, body=body)), argument_values(schema))
 
 
 def callee(function: CppFunction) -> Callee:
@@ -43,34 +53,55 @@ def callee(function: CppFunction) -> Callee:
     written = frozenset(
         number
         for number, one in enumerate(function.parameters)
-        if re.search(r"[&*]", one.type) and not re.match(r"const\b", one.type) and _may_assign(function.body, one.name)
+        if re.search(r"[&*]", one.type)
+        and not re.match(r"const\b", one.type)
+        and _may_assign(function.body, one.name, one.type)
     )
     return Callee(parameters, statements(function.body), True, written)
 
 
-def _may_assign(body: str, name: str) -> bool:
+_TENSOR = re.compile(r"\A(?:at::|torch::)?Tensor\s*&\Z")
+#: What takes a tensor and does not give its variable another: macros, methods, functions of ATen.
+_KEEPS = r"(?:\b[A-Z][A-Z0-9_]+|(?:\.|->)\s*\w+|\b(?:at|torch|std|c10)::[\w:]+)\s*\((?:[^();]|\([^();]*\))*\)"
+
+
+def _may_assign(body: str, name: str, kind: str) -> bool:
     """Return whether a body may assign a parameter, or pass it on to what may."""
     name = re.escape(name)
+    if _TENSOR.match(kind.strip()):
+        body = re.sub(_KEEPS, "()", body)
     return re.search(
         rf"(?<![\w.>]){name}\s*(?:[-+*/]?=(?!=)|\+\+|--|\.\s*(?:push_back|emplace_back|resize|assign|insert)\b)", body
     ) is not None or (re.search(rf"(?:\+\+|--|&)\s*{name}\b|[(,]\s*{name}\s*[,)]", body) is not None)
 
 
-def _lookup(findings: Findings, file: str) -> Callable[[str], Callee | None]:
-    known: dict[str, Callee | None] = {}
+def _lookup(findings: Findings, file: str) -> Lookup:
+    known: dict[tuple[str, int], Callee | None] = {}
 
-    def find(name: str) -> Callee | None:
-        if name not in known:
-            function = findings.function(name.replace(".", "::"), file)
-            known[name] = (
+    def find(name: str, count: int) -> Callee | None:
+        if (name, count) not in known:
+            function = called_function(name, file, count, findings)
+            known[name, count] = (
                 None if function is None or function.is_conditional or len(function.body) > 20000 else callee(function)
             )
-        return known[name]
+        return known[name, count]
 
     return find
 
 
-def _watched(name: str, node: ast.Call) -> str | None:
+def called_function(name: str, file: str, count: int, findings: Findings) -> CppFunction | None:
+    """Return the function of the repository that a call means, or None.
+
+    ``X::apply`` of an autograd function is its ``forward`` without the context.
+    """
+    written = name.replace(".", "::")
+    if not written.endswith("::apply"):
+        return findings.function(written, file, count)
+    found = findings.function(written.removesuffix("apply") + "forward", file, count + 1)
+    return None if found is None or not found.parameters else replace(found, parameters=found.parameters[1:])
+
+
+def watched_function(name: str, node: ast.Call) -> str | None:
     """Return the aclnn function that a call runs; its arguments then begin with that function's name."""
     phase = _FIRST_PHASE.match(name.rpartition("::")[2])
     if phase is not None:
@@ -102,8 +133,8 @@ def _python_constants(function: PythonFunction) -> dict[str, Any]:
     return {name: node for name, node in function.module.items() if isinstance(node, ast.Constant)}
 
 
-def _python_lookup(function: PythonFunction) -> Callable[[str], Callee | None]:
-    def find(name: str) -> Callee | None:
+def _python_lookup(function: PythonFunction) -> Lookup:
+    def find(name: str, _: int) -> Callee | None:
         node = function.module.get(name)
         if not isinstance(node, ast.FunctionDef) or node.decorator_list:
             return None

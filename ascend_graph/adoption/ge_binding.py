@@ -336,9 +336,18 @@ def _disagreement(bound: Binding, prototype: OpPrototype, evidence: _Evidence | 
         names = tuple(None if r.output is None else prototype.outputs[r.output].name for r in bound.returns)
         if names != order:
             return f"the returns are {', '.join(order)} in the call, and {', '.join(map(str, names))} by names"
+    elif _is_made_from_outputs(evidence, returned):
+        return "what is returned is made from the outputs of the call"
     elif len(bound.schema.returns) > 1 and any(one.evidence.name == "POSITION" for one in bound.returns):
         return "nothing says which output each return is"
     return ""
+
+
+def _is_made_from_outputs(evidence: _Evidence, returned: Any) -> bool:
+    """Return whether a new tensor is returned that is not an output of the call: a permuted one, a cast."""
+    outputs = {number for value in evidence.outputs.values() for number in allocations(value)}
+    items = returned.items if isinstance(returned, Several) else (returned,)
+    return any(number not in outputs for one in items for number in allocations(one))
 
 
 def _constant_differs(parameter: Any, source: Any, fed: str | None, value: Any) -> str:

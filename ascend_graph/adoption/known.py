@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascend_graph.aclnn import AclnnFunction
+from ascend_graph.adoption.bound.extensions import Extensions
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.prototypes import OpPrototype
 
@@ -17,6 +18,8 @@ class Known:
 
     prototypes: Mapping[str, Sequence[OpPrototype]]
     functions: Mapping[str, Sequence[AclnnFunction]]
+    #: Python modules of bound functions.
+    extensions: Extensions
 
     def prototype(self, op_type: str) -> OpPrototype | None:
         """Return the prototype of an op type.

@@ -60,6 +60,8 @@ class Definition:
     inferred: bool = False
     #: The line on which the definition ends; 0 if it is one line.
     last_line: int = 0
+    #: The Python function that computes it, ``module:function``, if the operator is defined from it.
+    computed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,26 @@ class Implementation:
     def is_meta(self) -> bool:
         """True for a meta function."""
         return self.key in META_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFunction:
+    """A C++ function that pybind11 binds without a schema."""
+
+    #: The name in the module; those of submodules have a dot.
+    name: str
+    #: The first argument of ``PYBIND11_MODULE``.
+    module: str
+    function: CppFunction | None
+    #: The function as written.
+    written: str
+    place: SourcePlace
+    #: ``py::arg``: names, with the default as written.
+    arguments: tuple[tuple[str, str | None], ...] = ()
+    #: Number of arguments in front of ``py::kw_only()``.
+    positional: int | None = None
+    #: Conditions of the preprocessor around the line.
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +122,12 @@ class Findings:
     definitions: list[Definition] = field(default_factory=list)
     implementations: list[Implementation] = field(default_factory=list)
     converters: list[HandWrittenConverter] = field(default_factory=list)
-    #: Functions that Python calls without a schema: name → function.
-    bound_functions: list[Implementation] = field(default_factory=list)
+    #: Functions that Python calls without a schema.
+    bound_functions: list[BoundFunction] = field(default_factory=list)
+    #: Files with kernels of Ascend C.
+    kernel_files: list[Path] = field(default_factory=list)
+    #: Namespaces that Python opens.
+    libraries: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     #: C++ functions by their last name.
     functions: dict[str, list[CppFunction]] = field(default_factory=dict)
@@ -112,8 +138,11 @@ class Findings:
         """Add a remark on a place."""
         self.diagnostics.append(Diagnostic(severity, message, place.file, place.line, 1, op_type=name))
 
-    def function(self, written: str, file: str = "") -> CppFunction | None:
-        """Return the only definition that a written name can mean, or None; one of ``file`` comes first."""
+    def function(self, written: str, file: str = "", count: int | None = None) -> CppFunction | None:
+        """Return the only definition that a written name can mean, or None; one of ``file`` comes first.
+
+        Among overloads that is the one that takes ``count`` arguments.
+        """
         parts = [part for part in written.replace("&", "").split("::") if part.strip()]
         if not parts:
             return None
@@ -122,6 +151,8 @@ class Findings:
             one for one in self.functions.get(parts[-1], ()) if ("::" + one.name).endswith("::" + "::".join(parts))
         ] or self.functions.get(parts[-1], [])
         found = [one for one in found if one.file == file] or found
+        if len(found) > 1 and count is not None:
+            found = [one for one in found if len(one.parameters) == count]
         return found[0] if len(found) == 1 else None
 
 

@@ -170,15 +170,8 @@ def _written(name: str, digest: str, text: str, after: str) -> list[str]:
 def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str) -> str:
     """Return the head of a module: its docstring, imports, and the loading of prototypes and headers."""
     decisions = tuple(decisions)
-    sources = sorted(
-        {
-            source
-            for one in decisions
-            if one.form in (RegistrationForm.OP, RegistrationForm.ACLNN)
-            for source in one.sources
-        }
-    )
-    needs_torch = any(one.eager for one in decisions)
+    sources = sorted({source for one in decisions if one.form is RegistrationForm.OP for source in one.sources})
+    needs_torch = any((one.eager and not one.defined_from) or "torch." in "".join(one.meta) for one in decisions)
     lines = [
         f'"""Operators of {_comment(title)}, registered with ascend_graph.',
         "",
@@ -187,31 +180,26 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
         '"""',
         "",
     ]
-    if sources:
-        lines += ["from pathlib import Path", ""]
+    standard = ["import math"] if any("math." in "".join(one.meta) for one in decisions) else []
+    standard += ["from pathlib import Path"] if sources else []
+    lines += [*standard, ""] if standard else []
     if needs_torch:
         lines += ["import torch", ""]
     lines.append("import ascend_graph")
     if sources:
         here = os.path.relpath(root, output.resolve().parent).replace(os.sep, "/")
-        headers = sorted({s for one in decisions if one.form is RegistrationForm.ACLNN for s in one.sources})
         lines += [
             "",
             "# An installed operator package has the prototypes; a checkout is read where there is one.",
             f"_SOURCES = Path(__file__).resolve().parent / {literal(here)}",
         ]
-        for function, files in (
-            ("load_prototypes", [one for one in sources if one not in headers]),
-            ("load_aclnn", headers),
-        ):
-            if files:
-                lines += [
-                    "for _source in (",
-                    *(f"    {literal(_plain_path(one))}," for one in files),
-                    "):",
-                    "    if (_SOURCES / _source).exists():",
-                    f"        ascend_graph.{function}(_SOURCES / _source)",
-                ]
+        lines += [
+            "for _source in (",
+            *(f"    {literal(_plain_path(one))}," for one in sources),
+            "):",
+            "    if (_SOURCES / _source).exists():",
+            "        ascend_graph.load_prototypes(_SOURCES / _source)",
+        ]
     return "\n".join(lines)
 
 
@@ -232,21 +220,26 @@ def region_of(decision: Decision) -> str:
     if decision.state is State.UNDECIDED:
         lines.append(f"# undecided: {_comment(decision.reason)}")
         return "\n".join([*lines, *(f"# {line}" for line in call)])
-    if decision.conditions and decision.eager:
+    if decision.conditions and decision.eager and not decision.defined_from:
         owner, _, name = decision.eager.rpartition(".")
         lines.append(f"if hasattr({owner}, {literal(name)}):")
         return "\n".join([*lines, *(f"    {line}" for line in call)])
-    return "\n".join([*lines, *call])
+    return "\n".join([*lines, *decision.meta, *([""] if decision.meta else []), *call])
 
 
 def call_of(decision: Decision) -> list[str]:
     """Return the lines of the registering call; what is undecided stands as ``"…"``."""
     form = decision.form or RegistrationForm.KERNEL
     parts = [literal(decision.subject)] if form is not RegistrationForm.KERNEL and decision.subject else []
-    if decision.eager:
+    if decision.defined_from:
+        given = ", ".join(map(literal, decision.defined_from))
+        parts.append(f"eager=ascend_graph.define_from_function({given})")
+    elif decision.eager:
         parts.append(f"eager={_operator(decision.eager)}")
-    shape = decision.relation if decision.state is not State.UNDECIDED else decision.relation or "…"
-    if shape is not None:
+    shape = decision.relation if decision.state is not State.UNDECIDED or decision.meta else decision.relation or "…"
+    if decision.meta:
+        parts.append(f"meta={decision.meta[0].removeprefix('def ').partition('(')[0]}")
+    elif shape is not None:
         parts.append(f"shape={literal(shape)}")
     if decision.arguments:
         parts.append(f"arguments={arguments_text(decision.arguments)}")

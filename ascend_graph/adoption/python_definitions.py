@@ -60,6 +60,8 @@ class _Reader:
         self.tree, self.file, self.findings = tree, file, findings
         self.module: dict[str, ast.AST] = {}
         self.libraries: dict[str, str] = {}
+        #: Dispatch keys of libraries that are made for one.
+        self.keys: dict[str, str] = {}
         #: Names of operators that ``custom_op`` made, by the function's name.
         self.made: dict[str, str] = {}
 
@@ -87,6 +89,8 @@ class _Reader:
             namespace = self.text(value.args[0])
             if namespace is not None:
                 self.libraries[name] = namespace
+                self.keys[name] = (self.text(value.args[2]) or "") if len(value.args) > 2 else ""
+                self.findings.libraries.add(namespace)
 
     def text(self, node: ast.expr | None) -> str | None:
         """Return the value of an expression that is a string: literals, constants of the module, their sums."""
@@ -108,6 +112,11 @@ class _Reader:
         if isinstance(node, ast.Call) and last_name(node.func) == "Library" and node.args:
             return self.text(node.args[0])
         return self.libraries.get(name)
+
+    def key_of(self, node: ast.expr) -> str:
+        """Return the dispatch key that a library is made for; empty if it is made for none."""
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        return self.keys.get(name, "")
 
     def function(self, node: ast.expr | ast.FunctionDef | None) -> PythonFunction | None:
         if isinstance(node, ast.Name):
@@ -179,11 +188,12 @@ class _Reader:
             if owner is not None:
                 if name is not None:
                     full = name if "::" in name else f"{owner}::{name}"
-                    self.implemented(full.partition(".")[0], _key(key or ""), function, written, call)
+                    key = key or self.key_of(call.func.value)
+                    self.implemented(full.partition(".")[0], _key(key), function, written, call)
                 return
         if library is not None and len(call.args) > 1:
             name = self.text(call.args[1])
-            key = self.text(call.args[2]) if len(call.args) > 2 else ""
+            key = self.text(call.args[2]) if len(call.args) > 2 else self.key_of(call.args[0])
             name = name and f"{library}::{name}"
         else:
             name = self.text(call.args[0])
@@ -241,6 +251,8 @@ class _Reader:
             self.findings.report(self.place(node), "impl: the name is computed; expected a string literal")
             return
         key = self.text(node.args[2]) if len(node.args) > 2 else ""
+        if isinstance(node.func, ast.Attribute):
+            key = key or self.key_of(node.func.value)
         full = name if "::" in name else f"{library}::{name}"
         self.implemented(full.partition(".")[0], _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ascend_graph.adoption.bound.extensions import read_extensions
 from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, relative
 from ascend_graph.adoption.python_definitions import read_python
+from ascend_graph.adoption.yaml_definitions import read_yaml
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.headers import read_headers
 from ascend_graph.prototypes.loading import is_prototype_file
@@ -64,6 +66,7 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     findings = Findings()
     read_cpp(files, root, findings)
     read_python(files, root, findings)
+    read_yaml(files, root, findings)
     headers = read_headers(path for path in files if is_prototype_file(path))
     prototypes: dict[str, list[object]] = {}
     functions: dict[str, list[object]] = {}
@@ -77,4 +80,6 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     findings.diagnostics += [
         replace(one, file=relative(Path(one.file), root)) for one in headers.diagnostics if one in headers.errors
     ]
-    return findings, Known(prototypes, functions)  # type: ignore[arg-type]
+    names = {one.name.partition(".")[0] for one in findings.bound_functions}
+    extensions = read_extensions([*files, *own_files(root, tests=True)] if names else [], root, names)
+    return findings, Known(prototypes, functions, extensions)  # type: ignore[arg-type]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def adopt(directory: Path, output: Path | None, tests: bool, check: bool, as_json: bool, output_format: str) -> None:
     """Write one Python module that registers the operators of a repository, from its sources.
 
-    It reads TORCH_LIBRARY schemas, kernels with their aclnn calls, meta functions, torch.library in Python, converters,
-    OpDefs, REG_OPs and aclnn headers. Nothing is compiled, and torch is not needed. What the sources do not state stays a
+    It reads TORCH_LIBRARY schemas, functions that pybind11 binds, op-plugin's YAML, kernels with their aclnn calls, meta
+    functions, torch.library in Python, converters, OpDefs, REG_OPs and aclnn headers. Nothing is compiled, and torch is not needed. What the sources do not state stays a
     line to complete. Run again, it keeps what you changed.
 
     The exit status is 1 with --check if the module is missing or drifted.

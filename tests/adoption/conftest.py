@@ -38,3 +38,8 @@ def decision(report: AdoptionReport, name: str) -> Decision:
     """Return the decision on one operator."""
     (found,) = [one for one in report.decisions if one.name == name]
     return found
+
+
+def schema_of(one: Decision) -> str:
+    """Return the schema of an operator that the written module defines; empty if it defines none."""
+    return one.defined_from[0] if one.defined_from else ""

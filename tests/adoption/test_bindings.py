@@ -164,38 +164,6 @@ def test_a_call_without_effects_in_its_schema_is_not_bound_to_ge(adopted: Adopt)
     assert "the schema says that nothing is written, so that torch.compile drops calls" in one.evidence
 
 
-def test_a_function_without_a_schema_is_defined_from_its_prototype(adopted: Adopt) -> None:
-    report = adopted(
-        {
-            "op_host/scale_def.cpp": OP_DEF,
-            "bind.cpp": f"at::Tensor scale({PARAMETERS}) {{ {RETURN.format(call=CALL)} }}\n"
-            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale, "scale"); m.def("version", []() { return 1; }); }\n',
-        }
-    )
-    (one,) = report.decisions
-    assert (one.name, one.subject, one.eager, one.relation) == ("(pybind) scale", "Scale", "", "x[*s] -> y like x")
-
-
-def test_a_function_that_returns_what_it_writes_needs_no_relation(adopted: Adopt) -> None:
-    definition = (
-        "class Grow : public OpDef {\npublic:\n    explicit Grow(const char *name) : OpDef(name) {\n"
-        '        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
-        '        this->Input("by").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
-        '        this->Output("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
-        "    }\n};\nOP_ADD(Grow);\n"
-    )
-    report = adopted(
-        {
-            "op_host/grow.cpp": definition,
-            "bind.cpp": "at::Tensor grow(const at::Tensor &x, const at::Tensor &by) {\n"
-            "    EXEC_NPU_CMD(aclnnGrow, x, by);\n    return x;\n}\n"
-            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("grow", &grow, "grow"); }\n',
-        }
-    )
-    (one,) = report.decisions
-    assert (one.name, one.state, one.subject, one.relation) == ("(pybind) grow", State.BY_NAMES, "Grow", None)
-
-
 def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
     body = RETURN.format(call=CALL.replace("factor", "by"))
     report = adopted(
@@ -215,20 +183,3 @@ def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
         assert op(torch.empty(2, 3, device="meta")).shape == (2, 3)
     finally:
         op.unregister()
-
-
-def test_a_function_of_a_header_alone_is_a_line_to_complete(adopted: Adopt) -> None:
-    report = adopted(
-        {
-            "include/aclnn_scale.h": "aclnnStatus aclnnScaleGetWorkspaceSize(const aclTensor *x, double factor, aclTensor *y,"
-            " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
-            "aclnnStatus aclnnScale(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);\n",
-            "bind.cpp": "at::Tensor scale(const at::Tensor &x, double factor) {"
-            " auto y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, x, factor, y); return y; }\n"
-            'PYBIND11_MODULE(mine, m) { m.def("scale", &scale); }\n',
-        }
-    )
-    (one,) = report.undecided
-    assert one.form is RegistrationForm.ACLNN
-    assert '# ascend_graph.register_aclnn("aclnnScale", shape="…")' in report.text
-    assert "ascend_graph.load_aclnn(_SOURCES / _source)" in report.text

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+import torch
+
+from ascend_graph.adoption import Decision
 
 from .conftest import Adopt, decision
 
@@ -15,6 +20,10 @@ PARAMETERS = (
 
 
 def of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = "") -> str | None:
+    return decision_of_kernel(adopted, body, returns, more).relation
+
+
+def decision_of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = "") -> Decision:
     declared = "at::Tensor" if returns == "Tensor" else "std::tuple<at::Tensor, at::Tensor>"
     report = adopted(
         {
@@ -22,7 +31,7 @@ def of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more: str = ""
             'TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("f", TORCH_FN(f)); }\n'
         }
     )
-    return decision(report, "mine::f").relation
+    return decision(report, "mine::f")
 
 
 CERTAIN = {
@@ -45,8 +54,22 @@ CERTAIN = {
     "auto up = [](int64_t a) { return (a + 7) / 8; }; return at::empty({up(x.size(0))}, x.options());": "x[x0, *x_rest] -> y[(x0 + 7) // 8]: x",
     'return at::empty({n}, x.options().dtype(layout == "BSH" ? at::kInt : at::kLong));': '-> y[n]: int32 if layout == "BSH" else int64',
     "auto o = bias.has_value() ? x.size(0) : 1; return at::empty({o, x.size(0)}, x.options());": "x[x0, *x_rest], bias -> y[(x0 if bias else 1), x0]: x",
+    "return x.to(at::kHalf);": "x[*s] -> y like x: float16",
+    "return x.permute({1, 0}).contiguous();": "x[x0, x1] -> y[x1, x0]: x",
+    "return at::empty({n, 2}, x.options()).fill_(1);": "x -> y[n, 2]: x",
+    "int64_t k = n; for (int i = 0; i < 2; i++) { k = k * x.size(i); } return at::empty({k}, x.options());": "x[x0, x1, *x_rest] -> y[(n * x0) * x1]: x",
+    "int64_t k = n; change(w, k); return at::empty({k}, x.options());": "x, w[w0, *w_rest] -> y[w0]: x",
+    "std::vector<at::Tensor> all; add(all, x, n); return all[0];": "x[x0, *x_rest] -> y[n, x0]: x",
+    "auto k = n;\n#ifdef COUNTED\nCOUNT_CALLS(x);\n#endif\nreturn at::empty({k}, x.options());": "x -> y[n]: x",
+    "#ifndef WITH_IT\nTORCH_CHECK(false);\n#else\nreturn at::empty({n}, x.options());\n#endif": "x -> y[n]: x",
+    "auto k = Mode::WIDE == n ? 2 : 1; return at::empty({k}, x.options());": "x -> y[(2 if 3 == n else 1)]: x",
+    "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); } if (flag) { y = y.to(at::kHalf); } return y;": "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
 }
-HELPER = "void check(const at::Tensor &t) { TORCH_CHECK(t.dim() == 2, t.dim()); }\n"
+MORE = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
+MORE += "void add(std::vector<at::Tensor> &all, const at::Tensor &t, int64_t k)\n"
+MORE += "{ all.push_back(at::empty({k, t.size(0)}, t.options())); }\n"
+MORE += "enum class Mode : int64_t { NARROW = 2, WIDE };\n"
+HELPER = MORE + "void check(const at::Tensor &t) { TORCH_CHECK(t.dim() == 2, t.dim()); }\n"
 HELPER += "at::Tensor make(const at::Tensor &t, int64_t k) { return at::empty({t.size(0), k}, t.options()); }\n"
 
 
@@ -56,10 +79,16 @@ def test_what_a_kernel_certainly_allocates_is_its_relation(body: str, adopted: A
 
 
 UNCERTAIN = [
+    # The preprocessor decides.
+    "auto k = n;\n#ifdef DOUBLED\nk = 2 * n;\n#endif\nreturn at::empty({k}, x.options());",
+    # A helper that may return before it has changed what it takes.
+    "int64_t k = n; early(k, flag); return at::empty({k}, x.options());",
+    # A loop that counts otherwise than it says, or ends before.
+    "int64_t k = n; for (int i = 0; i < 4; i++) { k = k * x.size(0); i++; } return at::empty({k}, x.options());",
+    "int64_t k = n; for (int i = 0; i < 4; i++) { if (i == w.size(0)) { break; } k = k * 2; } return at::empty({k}, x.options());",
     # A function may take a number by reference.
     "int64_t k = n; compute(w, k); return at::empty({k}, x.options());",
     "int64_t k = n; object->compute(k); return at::empty({k}, x.options());",
-    "int64_t k = n; change(w, k); return at::empty({k}, x.options());",
     # A loop, a lambda, an increment or an assignment in a condition changes it.
     "int64_t k = n; while (k % 8) { ++k; } return at::empty({k}, x.options());",
     "int64_t k = n; auto g = [&]() { k = 3; }; g(); return at::empty({k}, x.options());",
@@ -72,8 +101,6 @@ UNCERTAIN = [
     "return at::empty({w.max().item<int64_t>()}, x.options());",
     "return at::empty({n}, x.options().device(at::kCPU));",
     "return x.view({-1});",
-    # A dimension that only some calls have.
-    "if (flag) { return at::empty({x.size(3)}, x.options()); } return at::empty({0}, x.options());",
     # Ranks that are checked in some calls only.
     'if (flag) { TORCH_CHECK(x.dim() == 2, ""); } auto k = x.size(2); return at::empty({dims[k]}, x.options());',
     "double k = x.size(0); return at::empty({static_cast<int64_t>(k / 2)}, x.options());",
@@ -83,13 +110,13 @@ UNCERTAIN = [
     "for (auto k : dims) { return at::empty({k}, x.options()); } return x;",
     "#if A\n return at::empty({1}, x.options());\n#else\n return at::empty({2}, x.options());\n#endif",
 ]
-CHANGER = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
+CHANGER = "void early(int64_t &k, bool flag) { if (flag) { return; } k = 3; }\n"
 
 
 @pytest.mark.parametrize("body", UNCERTAIN, ids=str)
 def test_what_is_not_certain_is_left_open(body: str, adopted: Adopt) -> None:
-    relation = of_kernel(adopted, body, more=CHANGER)
-    assert relation is None
+    one = decision_of_kernel(adopted, body, more=CHANGER)
+    assert (one.relation, one.meta) == (None, ())
 
 
 def test_two_returns_are_named_by_the_schema(adopted: Adopt) -> None:
@@ -146,3 +173,41 @@ def test_an_optional_number_is_asked_for(adopted: Adopt) -> None:
     )
     assert decision(report, "mine::f").relation == "x -> y[(n if n is not None else 4)]: x"
     assert decision(report, "mine::g").relation is None
+
+
+# Bodies whose outputs no relation states, and what they compute in Python.
+METAS = {
+    "return at::empty({x.size(0), x.size(1)}, x.options()).transpose(0, 1);": lambda x, w, n: x.new_empty(x.shape).t(),
+    "return at::empty({n, 3, x.size(1)}, x.options()).permute({2, 0, 1});": lambda x, w, n: x.new_empty(
+        (n, 3, x.shape[1])
+    ).permute(2, 0, 1),
+    "auto y = at::empty({n, 8}, x.options()); return y.narrow(1, 0, x.size(1));": lambda x, w, n: x.new_empty((n, 8))[
+        :, : x.shape[1]
+    ],
+    "int64_t k = 1; for (size_t i = 0; i < dims.size(); i++) { k *= dims[i]; } return at::empty({k}, x.options());": lambda x, w, n: (
+        x.new_empty(6)
+    ),
+    "if (flag) { return at::empty({x.size(3)}, x.options()); } return at::empty({n}, x.options());": lambda x, w, n: (
+        x.new_empty(n)
+    ),
+    "auto t = at::empty_like(x.transpose(0, 1)); return t;": lambda x, w, n: torch.empty_like(x.t()),
+}
+
+
+@pytest.mark.parametrize("body", METAS, ids=str)
+def test_outputs_that_no_relation_states_get_a_meta_function(body: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": f'{HEAD}at::Tensor f({PARAMETERS}) {{\n{body}\n}}\nTORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}Tensor"); }}\n'
+            'TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("f", TORCH_FN(f)); }\n'
+        }
+    )
+    one = decision(report, "mine::f")
+    assert one.relation is None
+    scope = {"torch": torch, "math": math}
+    exec("\n".join(one.meta), scope)
+    x, w = torch.empty(4, 5, dtype=torch.float16, device="meta"), torch.empty(3, device="meta")
+    made, expected = scope["_f"](x, w, None, 7, [2, 3]), METAS[body](x, w, 7)
+    assert (made.shape, made.stride(), made.dtype) == (expected.shape, expected.stride(), expected.dtype)
+    assert "meta=_f" in report.text
+    assert ("import math" in report.text) == ("math." in "".join(one.meta))

@@ -8,7 +8,7 @@ import torch
 from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
-from .conftest import Adopt
+from .conftest import Adopt, decision
 
 SCHEMAS = [
     "npu::f(Tensor x, Tensor? y, *, float a=1e-6, int[] b=[1, 2], bool c=True) -> (Tensor z, Tensor)",
@@ -138,3 +138,67 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
     )
     assert report.decisions == ()
     assert "another library's operator" in report.diagnostics[0].message
+
+
+YAML = """all_version: [v2.1, newest]
+official:
+  - func: abs(Tensor self) -> Tensor
+    op_api: all_version
+custom:
+  # structured: the kernel is generated
+  - func: npu_grow(Tensor x, float by=1.0) -> Tensor
+    op_api: [v2.1, newest]
+    gen_opapi:
+      out:
+        size: x
+        dtype: at::kFloat
+      exec: aclnnGrow
+  - func: 'npu_pair(Tensor x, Tensor w) -> (Tensor, Tensor)'
+    op_api: all_version
+    gen_opapi:
+      y:
+        size: '{x.size(0), w.size(1)}'
+        dtype: w
+      scale:
+        size: '{x.size(0)}'
+        dtype: at::kFloat
+      exec: aclnnPair, x, w, y, scale
+  - func: npu_written(Tensor x, int n) -> Tensor
+    op_api: all_version
+  - func: npu_inherits(Tensor x) -> Tensor
+    op_api: all_version
+    gen_opapi:
+      structured_inherit: npu_grow
+"""
+
+
+def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "config/op_plugin_functions.yaml": YAML,
+            "ops/Written.cpp": "namespace op_api {\nat::Tensor npu_written(const at::Tensor &x, int64_t n)\n{\n"
+            "    at::Tensor y = at::empty({n, x.size(0)}, x.options());\n"
+            "    EXEC_NPU_CMD(aclnnWritten, x, n, y);\n    return y;\n}\n}\n",
+        }
+    )
+    relations = {one.name: one.relation for one in report.decisions if one.registers}
+    assert relations == {
+        "npu::npu_grow": "x[*s] -> y[*s]: float32",
+        "npu::npu_pair": "x[x0, *x_rest], w[w0, w1, *w_rest] -> y0[x0, w1]: w, y1[x0]: float32",
+        "npu::npu_written": "x[x0, *x_rest] -> y[n, x0]: x",
+    }
+    assert [one.name for one in report.undecided] == ["npu::npu_inherits"]
+
+
+def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "library.py": "import torch\nfrom torch.library import Library, impl\n\n"
+            'DEFINED = Library("mine", "DEF")\nDEFINED.define("f(Tensor x) -> Tensor")\nDEFINED.define("g(Tensor x) -> Tensor")\n'
+            'METAS = Library("mine", "IMPL", "Meta")\n\n\n@impl(METAS, "f")\ndef f_meta(x):\n    return torch.empty_like(x)\n\n\n'
+            'METAS.impl("g", f_meta)\n'
+        }
+    )
+    for name in ("mine::f", "mine::g"):
+        one = decision(report, name)
+        assert (one.has_meta, one.relation) == (True, "x[*s] -> y like x")

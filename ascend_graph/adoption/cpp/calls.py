@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
-from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.cpp.functions import CppFunction, close_of, split
 from ascend_graph.adoption.model import Findings
 from ascend_graph.sources.kernels import LITERAL
 
-_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
+_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn(?!Status\b)[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
 _LAUNCH = re.compile(
     r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
+)
+_LAUNCHED = re.compile(
+    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?P<angled>\w+)\s*(?:<[^<>;{}]*>)?\s*<<<[^;{}]*?>>>\s*\("
 )
 _CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
 #: Maximum nesting of helper functions in which calls are looked for.
@@ -46,5 +49,21 @@ def reached(function: CppFunction, findings: Findings) -> tuple[set[str], set[st
             value = getattr(texts.get(match[1]), "value", None)
             if isinstance(value, str) and value.startswith("aclnn"):
                 functions.add(value)
-        launches.update(next(part for part in match.groups() if part) for match in _LAUNCH.finditer(one.body))
+        launches |= launches_of(one)
     return functions, launches
+
+
+def launches_of(function: CppFunction) -> set[str]:
+    """Return the kernels that a function itself launches."""
+    return {next(part for part in match.groups() if part) for match in _LAUNCH.finditer(function.body)}
+
+
+def launch_arguments(function: CppFunction) -> list[tuple[str, list[str]]]:
+    """Return the kernels that a function itself launches, each with its arguments as written."""
+    found = []
+    for match in _LAUNCHED.finditer(function.body):
+        close = close_of(function.body, match.end() - 1)
+        given = split(function.body[match.end() : close]) if close > 0 else []
+        # Number of blocks and stream come first where they are not in <<<…>>>.
+        found.append((match["macro"] or match["plain"] or match["angled"], given if match["angled"] else given[2:]))
+    return found

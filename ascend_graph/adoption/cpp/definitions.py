@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ascend_graph.adoption.cpp.expressions import expression
-from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, lambda_of, split, string_of
+from ascend_graph.adoption.cpp.function_names import function_name, function_of, text_of
+from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, split, string_of
+from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
+from ascend_graph.adoption.cpp.pybind import read_bindings
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source
 from ascend_graph.sources.macros import constants
 from ascend_graph.sources.text import SourceText
 
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+#: Largest header without tensors whose functions are read.
+_LARGEST_HELPERS = 100_000
+_ENUM = re.compile(
+    r"\benum\s+(?P<scoped>(?:class|struct)\s+)?(?P<name>\w*)\s*(?::\s*[\w:]+\s*)?\{(?P<body>[^{}]{0,4000})\}"
+)
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
 _USEFUL = re.compile(
     rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)"
@@ -23,11 +34,8 @@ _USEFUL = re.compile(
 _LIBRARY = re.compile(r"\b(?P<macro>\w*TORCH_LIBRARY\w*)\s*\(")
 _PLAIN = re.compile(r"\A\s*(?P<macro>TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?)\s*\(")
 _OLD = re.compile(r"\bRegisterOperators\s*\(\s*\)")
-_PYBIND = re.compile(r"\bPYBIND11_MODULE\s*\(")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _CONDITION = re.compile(r"[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b")
-_SCHEMA_CALLS = re.compile(r"\A\s*(?:TORCH_SELECTIVE_(?:SCHEMA|NAME)|(?:torch|c10)::schema)\s*\(")
 _KEYS = re.compile(r"\b(?:k|DispatchKey::)([A-Z]\w*)\b")
 #: Types of C++ and of schemas, for schemas that torch makes from a function.
 _CPP_TYPES = {
@@ -48,28 +56,68 @@ def source_files(paths: list[Path]) -> list[Path]:
 def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
     """Read the definitions, implementations and functions of files into ``findings``; report what cannot be read."""
     sources: list[tuple[Path, SourceText]] = []
+    headers: dict[str, list[Path]] = {}
     for path in source_files(paths):
-        try:
-            if not _USEFUL.search(path.read_bytes()):
-                continue
-            source = read_source(path)
-        except (OSError, SourceError) as error:
-            message = str(error).removeprefix(f"{path}: ")
-            findings.report(SourcePlace(relative(path, root), 1), message)
-            continue
-        sources.append((path, source))
-        findings.constants[relative(path, root)] = _constants(source.code)
-        lines = source.text.split("\n")
-        directives = [n for n, line in enumerate(lines, 1) if _CONDITION.match(line)]
-        for function in functions(source.code, relative(path, root)):
-            first, last = bisect.bisect_left(directives, function.line), bisect.bisect(directives, function.last_line)
-            findings.functions.setdefault(function.name.rpartition("::")[2], []).append(
-                replace(function, is_conditional=first != last)
-            )
+        source = _useful(path, root, findings)
+        if source is not None:
+            sources.append((path, source))
+            _read_functions(source, relative(path, root), findings)
+        elif path.suffix in (".h", ".hpp"):
+            headers.setdefault(path.name, []).append(path)
+    for path in findings.kernel_files:
+        # Functions next to kernels launch them for others.
+        with contextlib.suppress(OSError, SourceError):
+            if path.stat().st_size <= _LARGEST_HELPERS and b"<<<" in path.read_bytes():
+                _read_functions(read_source(path), relative(path, root), findings, only="<<<")
+    included: dict[Path, str] = {}
+    for path, source in sources:
+        for written in _INCLUDED.findall(source.text):
+            found = [
+                one for one in headers.get(written.rpartition("/")[2], ()) if one.as_posix().endswith(f"/{written}")
+            ]
+            if len(found) == 1 and found[0] not in included:
+                included[found[0]] = relative(path, root)
+    for header in included:
+        # Helpers of sizes stand in headers that know no tensor.
+        with contextlib.suppress(OSError, SourceError):
+            if header.stat().st_size <= _LARGEST_HELPERS:
+                _read_functions(read_source(header), relative(header, root), findings)
+    modules = {relative(path, root): source for path, source in sources}
     for path, source in sources:
         if "TORCH_LIBRARY" in source.text or "RegisterOperators" in source.text or "PYBIND11_MODULE" in source.text:
             source.add_included(path)
             _Reader(source, relative(path, root), findings).read()
+            read_bindings(source, relative(path, root), findings, modules)
+
+
+def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
+    """Return a source if it has to do with tensors; None if it does not, or cannot be read."""
+    try:
+        data = path.read_bytes()
+        if b"__global__" in data:
+            findings.kernel_files.append(path)
+        return read_source(path) if _USEFUL.search(data) else None
+    except (OSError, SourceError) as error:
+        findings.report(SourcePlace(relative(path, root), 1), str(error).removeprefix(f"{path}: "))
+        return None
+
+
+def _read_functions(source: SourceText, file: str, findings: Findings, *, only: str = "") -> None:
+    """Add the functions and the constants of a file to the findings; with ``only`` those whose body has that text."""
+    findings.constants[file] = _constants(source.code)
+    lines, code = source.text.split("\n"), source.code.split("\n")
+    directives = [n for n, line in enumerate(lines, 1) if _CONDITION.match(line)]
+    for function in functions(source.code, file):
+        if only not in function.body or (
+            only and function in findings.functions.get(function.name.rpartition("::")[2], ())
+        ):
+            continue
+        first, last = bisect.bisect_left(directives, function.line), bisect.bisect(directives, function.last_line)
+        if first != last:
+            whole = variants_of(lines, code, function.body_line, function.last_line)
+            bodies = tuple(one[one.find("{") + 1 : one.rfind("}")] if "{" in one else one for one in whole)
+            function = replace(function, is_conditional=True, variants=bodies)  # noqa: PLW2901
+        findings.functions.setdefault(function.name.rpartition("::")[2], []).append(function)
 
 
 _STRING = re.compile(r'\b(\w+)\s{0,8}(?:\[\s{0,8}\])?\s{0,8}[={(]\s{0,80}("(?:\\.|[^"\\\n])*")')
@@ -85,24 +133,28 @@ def _constants(code: str) -> dict[str, ast.expr]:
         declared = re.split(r"[;{}]", code[max(0, match.start() - 120) : match.start()])[-1]
         if _CONSTANT_STRING.search(declared):
             found[match[1]] = [match[2]]
+    for name, value in _enumerators(code):
+        found.setdefault(name, []).append(value)
     # A number that is declared in several functions is that of each only.
     return {name: expression(values[0]) for name, values in found.items() if len(set(values)) == 1}
 
 
-def conditions_at(text: str, offset: int) -> tuple[str, ...]:
-    """Return the conditions of the preprocessor around an offset, without include guards."""
-    stack: list[list[str]] = []
-    for match in _DIRECTIVE.finditer(text, 0, offset):
-        word, rest = match[1], match[2]
-        if word in ("if", "ifdef", "ifndef"):
-            guard = word == "ifndef" and re.match(rf"\s*#\s*define\s+{re.escape(rest)}\b", text[match.end() :])
-            written = {"ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}.get(word, rest)
-            stack.append([] if guard else [written])
-        elif stack and word in ("elif", "else") and stack[-1]:
-            stack[-1] = [f"not ({stack[-1][0].removeprefix('not ')})" if word == "else" else rest]
-        elif stack and word == "endif":
-            stack.pop()
-    return tuple(" ".join(one[0].split()) for one in stack if one)
+def _enumerators(code: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of enumerations with their numbers, as ``Type::NAME`` and, of plain ones, as ``NAME``."""
+    for match in _ENUM.finditer(code):
+        number: int | None = -1
+        for part in split(match["body"]):
+            name, _, stated = (one.strip() for one in part.partition("="))
+            if stated:
+                number = int(stated, 0) if re.fullmatch(r"-?(?:0[xX][\da-fA-F]+|\d+)", stated) else None
+            elif number is not None:
+                number += 1
+            if number is None or not _IDENTIFIER.fullmatch(name):
+                break
+            if match["name"]:
+                yield f"{match['name']}::{name}", str(number)
+            if not match["scoped"]:
+                yield name, str(number)
 
 
 class _Reader:
@@ -149,12 +201,6 @@ class _Reader:
             self.registrations(
                 "", "", match.end(), len(code) if end < 0 else end, re.compile(r"\.\s*(?P<what>op)\s*\(")
             )
-        for match in _PYBIND.finditer(code):
-            close = close_of(code, match.end() - 1)
-            opening = re.compile(r"\s*\{").match(code, close + 1) if close >= 0 else None
-            end = close_of(code, opening.end() - 1) if opening else -1
-            if opening and end > 0:
-                self.bound(split(code[match.end() : close])[-1], opening.end(), end)
 
     def block(self, namespace: str, key: str, variable: str, start: int, end: int) -> None:
         body = self.source.code[start:end]
@@ -200,20 +246,11 @@ class _Reader:
                 continue
             self.registration(namespace, key, match["what"], split(code[match.end() : close]), match.start(), close)
 
-    def text_of(self, written: str, offset: int) -> str | None:
-        inner = _SCHEMA_CALLS.match(written)
-        if inner is not None:
-            close = close_of(written, inner.end() - 1)
-            given = split(written[inner.end() : close])
-            written = given[0] if given else ""
-        value = string_of(written)
-        return value if value is not None else string_of(self.source.expanded(written, offset))
-
     def registration(self, namespace: str, key: str, what: str, given: list[str], offset: int, end: int = 0) -> None:
         place = self.place(offset)
         if not given:
             return
-        text = self.text_of(given[0], offset)
+        text = text_of(self.source, given[0], offset)
         if text is None:
             shown = " ".join(given[0].split())
             self.findings.report(
@@ -240,7 +277,7 @@ class _Reader:
         function = next((one for one in given[1:] if not one.lstrip().startswith("{") and "Tag" not in one), None)
         inferred = False
         if "(" not in text:
-            found = self.function_of(function, place) if function else None
+            found = function_of(function, place, self.findings) if function else None
             made = schema_of(text, found) if found else None
             if made is None:
                 self.findings.report(
@@ -266,58 +303,9 @@ class _Reader:
             self.implementation(name, keys[0] if keys else "", function, place)
 
     def implementation(self, name: str, key: str, written: str, place: SourcePlace) -> None:
-        function = self.function_of(written, place)
+        function = function_of(written, place, self.findings)
         shown = function_name(written) or " ".join(written.split())[:60]
         self.findings.implementations.append(Implementation(name, key, function, shown, place))
-
-    def function_of(self, written: str, place: SourcePlace) -> CppFunction | None:
-        if written.lstrip().startswith("["):
-            return lambda_of(written, place.file, place.line)
-        name = function_name(written)
-        if name is None:
-            return None
-        found = self.findings.function(name, self.file)
-        if found is None and "(*)" in written:
-            # A cast chooses among overloads by the types of the parameters.
-            chosen = re.search(r"\(\s*\*\s*\)\s*\(([^()]*)\)", written)
-            types = ["".join(one.split()) for one in split(chosen[1])] if chosen else []
-            same = [
-                one
-                for one in self.findings.functions.get(name.rpartition("::")[2], ())
-                if ["".join(p.type.split()) for p in one.parameters] == types
-            ]
-            found = same[0] if len(same) == 1 else None
-        return found
-
-    def bound(self, variable: str, start: int, end: int) -> None:
-        pattern = re.compile(rf"\b{re.escape(variable)}\s*\.\s*(?P<what>def)\s*\(")
-        code = self.source.code
-        for match in pattern.finditer(code, start, end):
-            close = close_of(code, match.end() - 1)
-            given = split(code[match.end() : close]) if close >= 0 else []
-            name = self.text_of(given[0], match.start()) if len(given) > 1 else None
-            if name is not None and re.fullmatch(r"[A-Za-z_]\w*", name):
-                place = self.place(match.start())
-                function = self.function_of(given[1], place)
-                written = function_name(given[1]) or name
-                self.findings.bound_functions.append(Implementation(name, "pybind", function, written, place))
-
-
-def function_name(written: str) -> str | None:
-    """Return the name of the function that an argument of ``impl`` means, or None.
-
-    >>> function_name("TORCH_FN(ns::add)"), function_name("static_cast<void (*)(int)>(&ns::put)")
-    ('ns::add', 'ns::put')
-    """
-    text = " ".join(written.split())
-    while (
-        match := re.fullmatch(r"(?:TORCH_FN|TORCH_FN_TYPE|std::move|torch::wrap|WRAP_FN)\s*\((.*)\)", text)
-    ) is not None:
-        text = match[1].strip()
-    cast = re.fullmatch(r"static_cast\s*<.*>\s*\(\s*(&?[\w:\s]+)\)", text)
-    text = cast[1] if cast else text
-    text = text.strip().removeprefix("&").strip().removeprefix("::")
-    return text if re.fullmatch(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*", text) else None
 
 
 def plain_type(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ascend_graph.sources.kernels import LITERAL
 
@@ -16,6 +16,8 @@ _TOKEN = re.compile(LITERAL + r"|(?P<bracket>[()\[\]{}])")
 _ANGLED = re.compile(LITERAL + r"|(?P<mark>[()\[\]{}<>,])")
 _HEAD_STOP = re.compile(LITERAL + r"|(?P<stop>[;{}])")
 _NAMESPACE = re.compile(r"(?:\binline\s+)?\bnamespace\b\s*([\w:]*)\s*$")
+#: Class of an autograd function, whose ``forward`` is what ``apply`` runs.
+_AUTOGRAD = re.compile(r"\b(?:class|struct)\s+(\w+)\s*(?:final\s*)?:[^;{}]*\bFunction\s*<[^;{}]*>\s*$")
 _EXTERN = re.compile(r'\bextern\s*"C(?:\+\+)?"\s*$')
 _AFTER_PARAMETERS = re.compile(r"(?:const\b|noexcept\b|override\b|final\b|&&?|->[\w:<>,&*\s]+|\s)*")
 #: Longest text between the parameters of a function and its body.
@@ -53,6 +55,8 @@ class CppFunction:
     body_line: int = 0
     #: True if conditions of the preprocessor choose among parts of it.
     is_conditional: bool = False
+    #: Bodies of a conditional function, one for each choice of the preprocessor; empty if there are too many.
+    variants: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def place(self) -> str:
@@ -155,7 +159,10 @@ def functions(code: str, file: str) -> Iterator[CppFunction]:
         if stop == "{":
             head = code[max(head_start, match.start() - _LONGEST_HEAD) : match.start()]
             opened = _NAMESPACE.search(head)
-            if opened is not None or _EXTERN.search(head):
+            made = _AUTOGRAD.search(head)
+            if made is not None:
+                namespaces.append(made[1])
+            elif opened is not None or _EXTERN.search(head):
                 namespaces.append(opened[1] if opened else "")
             else:
                 close = close_of(code, match.start())
@@ -193,7 +200,9 @@ def _function(
             continue
         name = re.sub(r"\s", "", match[1])
         returns = re.sub(
-            r"\b(?:static|inline|extern|__attribute__\s*\(\(.*?\)\))\s*", "", head[: match.start()]
+            r"\b(?:(?:public|protected|private)\s*:|static|inline|extern|__attribute__\s*\(\(.*?\)\))\s*",
+            "",
+            head[: match.start()],
         ).strip()
         if name in ("if", "for", "while", "switch", "catch") or not returns:
             return None

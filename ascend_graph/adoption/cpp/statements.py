@@ -125,13 +125,17 @@ def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[li
         understood = _append_range(header, body)
         if understood is not None:
             return [understood], end
+        counted = _counted(header, body)
+        if counted is not None:
+            return [counted], end
     # Its body may run or not: each assignment is one to an unknown value.
     return [ast.While(unknown(), body or [ast.Pass()], [])], end
 
 
-def _append_range(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
+    """Return the variable, the start and the end of ``for (int i = a; i < b; i++)``, or None."""
     parts = header.split(";")
-    if len(parts) != 3 or not body:
+    if len(parts) != 3:
         return None
     start = re.fullmatch(r"\s*[\w:]+\s+(\w+)\s*=(.*)", parts[0], re.DOTALL)
     limit = re.fullmatch(r"\s*(\w+)\s*(<=|<|!=)(.*)", parts[1], re.DOTALL)
@@ -145,6 +149,23 @@ def _append_range(header: str, body: list[ast.stmt]) -> ast.stmt | None:
     last = expression(limit[3])
     if limit[2] == "<=":
         last = ast.BinOp(last, ast.Add(), ast.Constant(1))
+    return start[1], expression(start[2]), last
+
+
+def _counted(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+    """Return a loop that counts up by one as a loop over a range."""
+    read = _header(header)
+    if read is None:
+        return None
+    variable, start, last = read
+    target = ast.Name(variable, ast.Store())
+    return ast.For(target, ast.Call(ast.Name("range"), [start, last], []), body or [ast.Pass()], [])
+
+
+def _append_range(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+    read = _header(header)
+    if read is None or not body:
+        return None
     found: list[ast.expr] = []
     for one in body:
         call = one.value if isinstance(one, ast.Expr) else None
@@ -157,7 +178,8 @@ def _append_range(header: str, body: list[ast.stmt]) -> ast.stmt | None:
         ):
             return None
         found.append(ast.Tuple([call.func.value, call.args[0]], ast.Load()))
-    arguments = [ast.Constant(start[1]), expression(start[2]), last, *found]
+    variable, start, last = read
+    arguments = [ast.Constant(variable), start, last, *found]
     return ast.Expr(ast.Call(ast.Name(APPEND_RANGE), arguments, []))
 
 
@@ -178,7 +200,9 @@ def _simple(text: str) -> list[ast.stmt]:
     if label is not None:
         return _simple(text[label.end() :])
     if re.match(r"(?:using|typedef|static_assert|break|continue|goto)\b", text):
-        return [] if re.match(r"(?:using|typedef|static_assert)\b", text) else [ast.Expr(unknown())]
+        jumps: dict[str, ast.stmt] = {"break": ast.Break(), "continue": ast.Continue()}
+        kept = jumps.get(text, ast.Expr(unknown()))
+        return [] if re.match(r"(?:using|typedef|static_assert)\b", text) else [kept]
     unpacked = _UNPACKED.fullmatch(text)
     if unpacked is not None:
         names: list[ast.expr] = [ast.Name(name.strip(), ast.Store()) for name in unpacked["names"].split(",")]

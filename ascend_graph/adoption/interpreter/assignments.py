@@ -9,7 +9,8 @@ from ascend_graph.adoption.cpp.expressions import APPEND_RANGE, SET_ITEM
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
-from ascend_graph.adoption.interpreter.sizes import range_of, unpacked
+from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked
+from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -71,7 +72,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         held = scope.get(name, UNKNOWN)
         arguments = [self.value(one, scope) for one in call.args]
         if function.attr in ("push_back", "emplace_back", "append") and len(arguments) == 1:
-            if isinstance(held, Sizes) and not isinstance(arguments[0], NewTensor | Input):
+            if isinstance(held, Sizes) and not is_tensor(arguments[0]):
                 scope[name] = Sizes((*held.items, arguments[0]))
             elif isinstance(held, Several) or held == Sizes(()):
                 scope[name] = Several((*held.items, arguments[0]))
@@ -94,6 +95,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
         assert isinstance(target, ast.Name)
         held, position, made = scope.get(target.id), self.value(index, scope), self.value(value, scope)
         number = position.value if isinstance(position, Constant) else None
+        if number is None and isinstance(held, Sizes) and len(held.items) == 1 and isinstance(held.items[0], Slice):
+            number = from_end(position, held.items[0].tensor)  # v[x.dim() - 1]
         if isinstance(held, Input | NewTensor):
             return  # values of a tensor
         if not isinstance(held, Sizes) or not isinstance(number, int) or isinstance(made, Unknown):
@@ -123,9 +126,22 @@ class AssignmentEvaluator(ExpressionEvaluator):
             held = scope.get(target.id, UNKNOWN)
             tensor = self.indexed_tensor(one.elts[1], str(variable.value), scope)
             items = range_of(tensor, first, last) if tensor is not None else None
+            if tensor is None:
+                items = self.indexed_items(one.elts[1], str(variable.value), first, last, scope)
             scope[target.id] = (
                 Sizes((*held.items, *items)) if items is not None and isinstance(held, Sizes) else UNKNOWN
             )
+
+    def indexed_items(
+        self, value: ast.expr, variable: str, first: Any, last: Any, scope: dict[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Return the items of ``sizes[i]`` for all ``i`` of a range, or None."""
+        if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Name) or value.slice.id != variable:
+            return None
+        owner = self.value(value.value, scope)
+        if not isinstance(owner, Sizes) or first != Constant(0) or last != length(owner):
+            return None
+        return owner.items
 
     def indexed_tensor(self, value: ast.expr, variable: str, scope: dict[str, Any]) -> str | None:
         """Return the argument of ``x.size(i)`` or ``x.sizes()[i]``, or None."""

@@ -13,8 +13,9 @@ from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, RAISED, Call
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.sizes import item_of
-from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Sizes, Unknown
+from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Input, NewTensor, Sizes, Unknown
 from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
+from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
 
 def called_name(node: ast.Call) -> str:
@@ -76,7 +77,15 @@ class CallEvaluator(Evaluation):
         name = node.func.attr
         if name in MAKERS:
             return self.made(node.args, scope, keywords, owner)
-        return method_result(owner, name, [self.value(one, scope) for one in node.args])
+        arguments = [self.value(one, scope) for one in node.args]
+        return self.viewed(owner, name, arguments) if name == "permute" else method_result(owner, name, arguments)
+
+    def viewed(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        """Return a view of a tensor; an order of all dimensions tells how many an argument has."""
+        made = method_result(owner, name, arguments)
+        if name == "permute" and isinstance(owner, Input) and isinstance(made, NewTensor) and not self.conditional:
+            self.outcome.ranks.setdefault(owner.name, len(made.sizes.items))
+        return made
 
     def made(self, nodes: list[ast.expr], scope: dict[str, Any], keywords: Mapping[str, Any], owner: Any) -> Any:
         """Return the tensor that ``empty``, ``zeros`` and the like make."""
@@ -95,6 +104,8 @@ class CallEvaluator(Evaluation):
         if last in MAKERS:
             return self.made(node.args, scope, keywords, None)
         arguments = [self.value(one, scope) for one in node.args]
+        if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
+            return self.viewed(arguments[0], last, arguments[1:])
         known = known_call(last, arguments, keywords)
         if known is not None:
             return known
@@ -114,14 +125,16 @@ class CallEvaluator(Evaluation):
         self, name: str, node: ast.Call, scope: dict[str, Any], arguments: list[Any], keywords: Mapping[str, Any]
     ) -> Any:
         """Return the result of a function that is looked up; one that is not found may change its arguments."""
-        helper = self.lookup(name) if self.depth < MAX_CALLS else None
+        helper = self.lookup(name, len(arguments)) if self.depth < MAX_CALLS else None
         if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
             result = self.call(helper, arguments)
+            ended = self.ended
+            forget_written(node.args, helper.written, scope)
             for position in helper.written:
                 one = node.args[position] if position < len(node.args) else None
                 if isinstance(one, ast.Name) and one.id in scope:
-                    scope[one.id] = UNKNOWN  # a tensor, too: the helper may assign another
-            forget_written(node.args, helper.written, scope)
+                    # What the helper has made of it; a tensor, too: the helper may assign another.
+                    scope[one.id] = UNKNOWN if ended is None else ended.get(helper.parameters[position][0], UNKNOWN)
             return UNKNOWN if result is RAISED else result
         if self.is_cpp:
             forget_numbers(node.args, arguments, scope)

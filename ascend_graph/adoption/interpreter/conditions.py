@@ -14,6 +14,7 @@ from ascend_graph.adoption.interpreter.values import (
     Input,
     NewTensor,
     Operation,
+    Options,
     Property,
     Several,
     Sizes,
@@ -66,6 +67,10 @@ def combined(operator: str, parts: list[Any]) -> Any:
 
 def choice(condition: Any, then: Any, otherwise: Any) -> Any:
     """Return one of two values by a condition; an undefined one is never chosen."""
+    if isinstance(then, Choice) and then.condition == condition:
+        then = then.then
+    if isinstance(otherwise, Choice) and otherwise.condition == condition:
+        otherwise = otherwise.otherwise
     if otherwise in (then, UNDEFINED):
         return then
     if then == UNDEFINED:
@@ -76,6 +81,8 @@ def choice(condition: Any, then: Any, otherwise: Any) -> Any:
         return UNKNOWN
     if isinstance(then, Several) and isinstance(otherwise, Several) and len(then.items) == len(otherwise.items):
         return Several(tuple(choice(condition, a, b) for a, b in zip(then.items, otherwise.items, strict=True)))
+    if isinstance(then, Options) and isinstance(otherwise, Options):
+        return Options(choice(condition, then.dtype, otherwise.dtype), then.on_device and otherwise.on_device)
     present = isinstance(condition, Property) and condition.what == "present"
     if present and then == Input(condition.tensor) and otherwise == Constant(None):
         return then  # x.has_value() ? *x : Tensor()

@@ -38,8 +38,8 @@ class Callee:
     written: frozenset[int] = frozenset()
 
 
-#: Looks a helper function up by its name as written.
-Lookup = Callable[[str], "Callee | None"]
+#: Looks a helper function up by its name as written and the number of arguments.
+Lookup = Callable[[str, int], "Callee | None"]
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Evaluation(ABC):
 
     def __init__(
         self,
-        lookup: Lookup = lambda _: None,
+        lookup: Lookup = lambda _, __: None,
         watched: Callable[[str, ast.Call], str | None] = lambda _, __: None,
         constants: Mapping[str, Any] | None = None,
     ) -> None:
@@ -73,6 +73,8 @@ class Evaluation(ABC):
         #: Number of undecided conditions around the current statement.
         self.conditional = 0
         self.is_cpp = False
+        #: Variables at the end of the last call; None if it may have returned before.
+        self.ended: Mapping[str, Any] | None = None
 
     def step(self) -> None:
         self.steps += 1

@@ -115,6 +115,8 @@ class ExpressionEvaluator(CallEvaluator):
                 items.append(self.value(one, scope))
         if any(isinstance(one, NewTensor | Input) or (isinstance(one, Choice) and is_tensor(one)) for one in items):
             return Several(tuple(items))
+        if self.is_cpp and len(items) == 1 and isinstance(items[0], Sizes):
+            return items[0]  # {sizes} is a copy
         return Sizes(tuple(items))
 
     def subscript(self, node: ast.Subscript, scope: dict[str, Any]) -> Any:

@@ -67,7 +67,7 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return new_tensor(arguments[0], None, arguments[1:2], keywords)
     if last == "<default>":
         return default_of(str(arguments[0].value) if isinstance(arguments[0], Constant) else "")
-    if last == "value_or_else" and arguments:
+    if last in ("value_or_else", "npu_format_cast") and arguments:
         return arguments[0]
     if last in ("dtype", "device") and len(arguments) == 1:
         return with_option(HOST_OPTIONS, arguments[0])
@@ -88,7 +88,7 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         if len(arguments) == 1 and isinstance(arguments[0], Sizes | Several):
             arguments = list(arguments[0].items)
         return Several(tuple(arguments))
-    if last in _WRAPPERS or last.startswith(("SmallVector", "vector", "array")):
+    if last in _WRAPPERS or last.endswith("LIKELY") or last.startswith(("SmallVector", "vector", "array")):
         return _wrapped(last, arguments)
     if last == FLOAT:
         # Arithmetic with fractions is not that of sizes.

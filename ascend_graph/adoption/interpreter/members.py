@@ -24,11 +24,19 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     Slice,
 )
+from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
 
 _SAME = frozenset(
     {
         "contiguous", "value", "c_str", "data", "to_contiguous", "get", "detach", "item_ptr", "vec", "toTensor",
         "expect_int", "guard_int", "sym_int",
+    }
+)  # fmt: skip
+#: Methods that write values, and return their tensor.
+_IN_PLACE = frozenset(
+    {
+        "fill_", "zero_", "copy_", "add_", "sub_", "mul_", "div_", "clamp_", "clamp_min_", "clamp_max_", "masked_fill_",
+        "uniform_", "normal_", "random_", "bernoulli_", "neg_", "abs_", "sqrt_", "exp_", "floor_", "ceil_", "round_", "relu_",
     }
 )  # fmt: skip
 
@@ -43,6 +51,8 @@ def member(owner: Any, name: str) -> Any:
         if isinstance(owner, Input):
             return Sizes((Slice(owner.name),))
         return owner.sizes if isinstance(owner, NewTensor) else UNKNOWN
+    if name == "dtype" and isinstance(owner, Options):
+        return owner.dtype
     if name in ("dtype", "scalar_type", "type"):
         if isinstance(owner, Input):
             return DtypeOf(owner.name)
@@ -80,6 +90,9 @@ def member(owner: Any, name: str) -> Any:
 
 def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
     """Return ``owner.name(arguments)``."""
+    if isinstance(owner, Choice):
+        then, otherwise = (method_result(one, name, arguments) for one in (owner.then, owner.otherwise))
+        return choice(owner.condition, then, otherwise)
     if isinstance(owner, Element):
         owner = Input(f"{owner.name}[{owner.index}]")
     if name in ("size", "sym_size") and arguments:
@@ -99,16 +112,16 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         and arguments
         and isinstance(owner, Options)
     ):
-        return with_option(owner, arguments[0]) if name in ("dtype", "device") else UNKNOWN
+        # How a tensor is laid out as strided memory, or differentiated, changes neither its sizes nor its dtype.
+        return with_option(owner, arguments[0]) if name in ("dtype", "device") else owner
     if name == "value_or" and len(arguments) == 1:
         if isinstance(owner, ArgumentValue):
             return choice(Operation("!=", (owner, Constant(None))), owner, arguments[0])
         return owner if isinstance(owner, Input) and arguments[0] == Constant(None) else UNKNOWN
     if name in ("slice", "vec") and isinstance(owner, Sizes):
         return sliced(owner, arguments) if name == "slice" else owner
-    if name in ("clone", "contiguous") and isinstance(owner, Input):
-        # As an argument of a call it is the argument; as a return it is a new tensor, which callers see to.
-        return owner if name == "contiguous" else UNKNOWN
-    if name == "to" and isinstance(owner, Input):
-        return UNKNOWN
+    if name in _IN_PLACE and isinstance(owner, Input | NewTensor):
+        return owner
+    if name in VIEW_METHODS and isinstance(owner, Input | NewTensor) and (name != "slice" or arguments):
+        return viewed(owner, name, arguments)
     return member(owner, name) if not arguments else UNKNOWN

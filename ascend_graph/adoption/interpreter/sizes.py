@@ -40,9 +40,7 @@ def length(value: Any) -> Any:
         if len(value.items) == 1 and value.items[0] == Slice(slices[0].tensor):
             return Property(slices[0].tensor, "rank")
         return UNKNOWN
-    if isinstance(value, Input):
-        return Property(value.name, "len")
-    return UNKNOWN
+    return Property(value.name, "len") if isinstance(value, Input | ArgumentValue) else UNKNOWN
 
 
 def item_of(owner: Any, index: Any) -> Any:

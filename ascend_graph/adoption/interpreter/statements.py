@@ -7,17 +7,20 @@ data decides are unknown, and so is everything that is made of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import FORGET
 from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
-from ascend_graph.adoption.interpreter.conditions import choice, negated, truth
+from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
-from ascend_graph.adoption.interpreter.values import UNDEFINED, UNKNOWN, Constant
+from ascend_graph.adoption.interpreter.values import UNDEFINED, UNKNOWN, ArgumentValue, Constant, Operation, Property
 from ascend_graph.adoption.interpreter.variables import forget_assigned
 
 _CONTINUE = object()
+#: Maximum number of rounds of a loop that are run one by one.
+MAX_ROUNDS = 16
 
 
 def _never_holds(statement: ast.stmt) -> bool:
@@ -29,6 +32,15 @@ def _never_holds(statement: ast.stmt) -> bool:
         call = statement.value
         test = call.args[0] if isinstance(call.func, ast.Name) and call.func.id in CHECKS else None
     return isinstance(test, ast.Constant) and test.value is False
+
+
+def _changed(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the names that nodes assign, or may change."""
+    for one in nodes:
+        if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+            yield one
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == FORGET:
+            yield from one.args
 
 
 class Interpreter(AssignmentEvaluator):
@@ -54,6 +66,7 @@ class Interpreter(AssignmentEvaluator):
         self.depth += 1
         try:
             result = self.block(callee.statements, scope)
+            self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
             self.is_cpp = before
@@ -71,6 +84,12 @@ class Interpreter(AssignmentEvaluator):
                 result = self.branch(one, statements[number + 1 :], scope)
                 if result is not _CONTINUE:
                     return result
+            elif isinstance(one, ast.For) and (rounds := self.rounds(one, scope)) is not None:
+                result = self.repeated(one, rounds, scope)
+                if result is not NOTHING:
+                    return result
+            elif isinstance(one, ast.For) and self.multiplied(one, scope):
+                continue
             elif isinstance(one, ast.While | ast.For | ast.Try | ast.With):
                 if any(isinstance(inner, ast.Return) for inner in ast.walk(one)):
                     forget_assigned(one, scope)
@@ -79,6 +98,59 @@ class Interpreter(AssignmentEvaluator):
                 forget_assigned(one, scope)
             else:
                 self.simple(one, scope)
+        return NOTHING
+
+    def rounds(self, loop: ast.For, scope: dict[str, Any]) -> range | None:
+        """Return the numbers that a loop counts, if they are known and few, and nothing leaves it."""
+        call = loop.iter
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "range":
+            return None
+        bounds = [self.value(one, scope) for one in call.args]
+        numbers = [one.value for one in bounds if isinstance(one, Constant) and type(one.value) is int]
+        inner = [one for part in loop.body for one in ast.walk(part)]
+        leaves = any(isinstance(one, ast.Break | ast.Continue) for one in inner)
+        # A body that changes the number counts otherwise.
+        leaves |= any(isinstance(one, ast.Name) and one.id == getattr(loop.target, "id", "") for one in _changed(inner))
+        if len(numbers) != len(bounds) or not 1 <= len(numbers) <= 2 or loop.orelse or leaves:
+            return None
+        counted = range(*numbers)
+        return counted if len(counted) <= MAX_ROUNDS and isinstance(loop.target, ast.Name) else None
+
+    def multiplied(self, loop: ast.For, scope: dict[str, Any]) -> bool:
+        """Run a loop that multiplies a number by all items of an argument; return whether it is one."""
+        step = loop.body[0] if len(loop.body) == 1 else None
+        if (
+            not isinstance(step, ast.Assign)
+            or not isinstance(step.value, ast.BinOp)
+            or not isinstance(step.value.op, ast.Mult)
+        ):
+            return False
+        target, item = step.targets[0], step.value.right
+        same = (
+            isinstance(target, ast.Name) and isinstance(step.value.left, ast.Name) and target.id == step.value.left.id
+        )
+        if not same or not isinstance(item, ast.Subscript) or not isinstance(loop.iter, ast.Call):
+            return False
+        assert isinstance(target, ast.Name)
+        owner = self.value(item.value, scope)
+        bounds = [self.value(one, scope) for one in loop.iter.args]
+        indexed = (
+            isinstance(item.slice, ast.Name) and isinstance(loop.target, ast.Name) and item.slice.id == loop.target.id
+        )
+        if not indexed or not isinstance(owner, ArgumentValue) or bounds != [Constant(0), Property(owner.name, "len")]:
+            return False
+        product, before = Operation("prod", (owner,)), scope.get(target.id)
+        scope[target.id] = product if before == Constant(1) else operation("*", before, product)
+        return True
+
+    def repeated(self, loop: ast.For, rounds: range, scope: dict[str, Any]) -> Any:
+        """Run a loop whose numbers are known; return what it returns."""
+        assert isinstance(loop.target, ast.Name)
+        for number in rounds:
+            scope[loop.target.id] = Constant(number)
+            result = self.block(loop.body, scope)
+            if result is not NOTHING:
+                return result
         return NOTHING
 
     def watch_inside(self, statement: ast.stmt, scope: dict[str, Any]) -> None:

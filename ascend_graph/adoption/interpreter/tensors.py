@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,13 +105,15 @@ def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
         )
     if not isinstance(made, Options) or not made.on_device:
         return UNKNOWN
+    if isinstance(owner, NewTensor) and owner.view is not None:
+        return NewTensor(sizes, made.dtype, view=(owner, "to", (made.dtype,)))
     return NewTensor(sizes, made.dtype, like)
 
 
 def default_of(kind: str) -> Any:
     """Return the value of a declaration without one."""
     plain = kind.replace("const", "").strip()
-    if "Tensor" in plain and "<" not in plain:
+    if re.fullmatch(r"(?:(?:c10|std|at)::optional<)?(?:at::|torch::)?Tensor>?", plain.replace(" ", "")):
         return Constant(None)
     if "vector" in plain.lower():
         return Sizes(())

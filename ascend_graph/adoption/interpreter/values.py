@@ -141,6 +141,8 @@ class NewTensor:
     like: str = ""
     #: Number of the allocation; two that are alike are equal and have different numbers.
     serial: int = field(default_factory=lambda: next(_serials), compare=False)
+    #: What a view is made of: a tensor, the method, and its arguments. None for a tensor with memory of its own.
+    view: tuple[Any, str, tuple[Any, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def is_known(value: Any) -> bool:
     if isinstance(value, Sizes | Several):
         return all(map(is_known, value.items))
     if isinstance(value, NewTensor):
-        return is_known(value.sizes) and is_known(value.dtype)
+        return is_known(value.sizes) and is_known(value.dtype) and (value.view is None or is_known(value.view[0]))
     if isinstance(value, Options):
         return is_known(value.dtype)
     return True
@@ -183,7 +185,8 @@ def node_count(value: Any) -> int:
     if isinstance(value, Sizes | Several):
         return 1 + sum(map(node_count, value.items))
     if isinstance(value, NewTensor):
-        return 1 + node_count(value.sizes) + node_count(value.dtype)
+        inner = 0 if value.view is None else node_count(value.view[0])
+        return 1 + node_count(value.sizes) + node_count(value.dtype) + inner
     return 1
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ascend_graph.adoption.input_patterns import InputPatterns, UncertainError
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
@@ -23,6 +22,7 @@ from ascend_graph.adoption.interpreter.values import (
     SizeValue,
     Slice,
 )
+from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
 from ascend_graph.shapes import RelationError, parse_relation
 
@@ -79,6 +79,7 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
     writer.taken = {a.name for a in schema.arguments} | {*names} | _KEYWORDS
     for item, name in zip(items, names, strict=True):
         try:
+            _check_strides(item)
             writer.collect(item)
         except UncertainError as reason:
             raise UncertainError(f"{name or 'the return'}: {reason}") from None
@@ -98,6 +99,15 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
     except RelationError as error:
         raise UncertainError(f"not expressible: {str(error).splitlines()[0]}") from None
     return text
+
+
+def _check_strides(value: Any) -> None:
+    """Raise if a tensor is a view, whose strides no relation states."""
+    if isinstance(value, Choice):
+        _check_strides(value.then)
+        _check_strides(value.otherwise)
+    elif isinstance(value, NewTensor) and value.view is not None:
+        raise UncertainError("its dimensions are in another order in memory")
 
 
 def _input(writer: InputPatterns, tensor: str) -> str:

@@ -1,0 +1,181 @@
+"""Operators made from bound functions: their schemas with what is written, and the Python function that computes them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ascend_graph.adoption.bound.signatures import UNSTATED, BoundSignature, SignatureError, read_signature
+from ascend_graph.adoption.bound.writes import Writes, writes_of
+from ascend_graph.adoption.evidence import outcome_of
+from ascend_graph.adoption.interpreter.evaluation import Outcome
+from ascend_graph.adoption.interpreter.values import Choice, Constant, Input, NewTensor, Several, Sizes
+from ascend_graph.adoption.known import Known
+from ascend_graph.adoption.model import BoundFunction, Definition, Findings, Implementation
+from ascend_graph.binding.op_schema import OpSchema
+from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
+from ascend_graph.sources import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOperator:
+    """An operator made from a bound function."""
+
+    name: str
+    bound: BoundFunction
+    #: The definition; None if the function has no schema.
+    definition: Definition | None = None
+    implementation: Implementation | None = None
+    #: Reason why it stays undecided; empty if nothing is open.
+    reason: str = ""
+    #: One sentence for each decision on its schema.
+    evidence: tuple[str, ...] = ()
+
+
+def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]:
+    """Yield the operators of a repository's bound functions; those without any tensor are left out."""
+    by_module: dict[tuple[str, str], list[BoundFunction]] = {}
+    for one in findings.bound_functions:
+        key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
+        by_module.setdefault(key, []).append(one)
+    taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}
+    for functions in by_module.values():
+        chosen = {one.name for one in functions if one.conditions} & {
+            name for name, count in Counter(one.name for one in functions).items() if count > 1
+        }
+        for one in functions:
+            target = known.extensions.target(one, functions)
+            name = f"{_namespace(target, known.extensions.root.name, findings)}::{one.name.replace('.', '_')}"
+            taken[name] = taken.get(name, 0) + 1
+            made = _operator(one, name, taken[name], target, findings, known)
+            if made is not None and one.name in chosen and not made.reason:
+                made = replace(made, reason=f"it is bound in several ways, this one only {_when(one)}")
+            if made is not None:
+                yield made
+
+
+def _when(one: BoundFunction) -> str:
+    return f"with {' and '.join(one.conditions)}" if one.conditions else "without a condition"
+
+
+def _namespace(target: str, root: str, findings: Findings) -> str:
+    """Return the namespace of a module's operators: its package, or another name if the repository defines that one."""
+    first = re.sub(r"\W", "_", target.partition(":")[0].partition(".")[0] or root).strip("_").lower()
+    first = first if first[:1].isalpha() else f"extension_{first}".rstrip("_")
+    defined = {one.schema.name.partition("::")[0] for one in findings.definitions} | findings.libraries
+    return f"{first}_functions" if first in defined else first
+
+
+def _operator(
+    one: BoundFunction, name: str, count: int, target: str, findings: Findings, known: Known
+) -> BoundOperator | None:
+    function = one.function
+    try:
+        signature = read_signature(one)
+    except SignatureError as unreadable:
+        types = "" if function is None else " ".join([function.returns, *(p.type for p in function.parameters)])
+        if function is not None and "Tensor" not in types:
+            return None
+        if function is None and re.split(r"::|&", one.written)[-1].strip() not in findings.functions:
+            message = f"{one.name} is bound to {one.written[:80]}, which no source here defines: it is not counted"
+            findings.report(one.place, message, name, Severity.WARNING)
+            return None
+        return BoundOperator(name, one, reason=f"it is bound without a schema, and {unreadable}")
+    assert function is not None
+    if not signature.has_tensors:
+        return None
+    overload = "" if count == 1 else f".overload_{count}"
+    unstated = signature.returns == (UNSTATED,)
+    plain = (replace(signature, returns=()) if unstated else signature).text(f"{name}{overload}", {}, {})
+    try:
+        schema = parse_schema(plain)
+    except SchemaTextError as error:
+        return BoundOperator(name, one, reason=str(error))
+    outcome = outcome_of(function, schema, findings)
+    items = _items(outcome)
+    if unstated:
+        if items is None and outcome.returned != Constant(None):
+            return BoundOperator(name, one, reason="it is bound without a schema, and does not state what it returns")
+        signature = replace(signature, returns=("Tensor",) * len(items or ()))
+    if signature.returns == ("Tensor[]",) and isinstance(outcome.returned, Several | Sizes) and items is not None:
+        # A vector whose length the function states is so many returns.
+        signature = replace(signature, returns=("Tensor",) * len(items))
+    written = writes_of(function, findings, known)
+    letters = {n: f"a{n}" for n in sorted(written.written)}
+    aliases, reason = _aliases(items, signature, schema, written)
+    text = signature.text(f"{name}{overload}", letters, {n: letters[p] for n, p in aliases.items() if p in letters})
+    problem = next(iter(written.problems), reason)
+    if not problem and not written.written and not signature.returns:
+        problem = "it returns nothing, and nothing here tells what it writes"
+    if not target and not problem:
+        problem = "nothing here tells which Python module has it: write module:function for …"
+    definition = Definition(name, parse_schema(text), one.place, one.conditions, True, 0, target or f"…:{one.name}")
+    evidence: tuple[str, ...] = (
+        f"bound without a schema: {one.place}",
+        f"schema: the declaration of the function, {function.place}",
+    )
+    if written.written:
+        names = ", ".join(schema.arguments[n].name for n in sorted(written.written))
+        how = f" by {', '.join(sorted(written.called))}" if written.called else ""
+        evidence += (f"written{how}: {names}",)
+    evidence += _gradient(one, known)
+    implementation = Implementation(name, "PrivateUse1", function, one.written, one.place)
+    return BoundOperator(name, one, definition, implementation, problem, evidence)
+
+
+def _gradient(one: BoundFunction, known: Known) -> tuple[str, ...]:
+    """Return sentences on the autograd functions that the operator does not reach."""
+    found = []
+    pair = known.extensions.gradients.get(one.name)
+    if pair is not None:
+        how = f" with {', '.join(pair.backward)}" if pair.backward else ""
+        found.append(
+            f"differentiated in Python by {pair.name}{how}, {pair.place}: pass backward= for a gradient of the operator"
+        )
+    inner = re.search(r"\b(\w+)\s*::\s*apply\s*\(", one.function.body if one.function is not None else "")
+    if inner is not None:
+        found.append(
+            f"differentiated in C++ by {inner[1]}, which the operator does not reach: pass backward= for a gradient"
+        )
+    return tuple(found)
+
+
+def _items(outcome: Outcome) -> tuple[Any, ...] | None:
+    """Return the values that a function returns one by one, or None if it is not certain how many."""
+    returned = outcome.returned
+    if isinstance(returned, Several):
+        return returned.items
+    if isinstance(returned, Sizes) and all(one == Constant(None) for one in returned.items):
+        return returned.items
+    return (returned,) if isinstance(returned, Input | NewTensor | Choice) else None
+
+
+def _aliases(
+    items: tuple[Any, ...] | None, signature: BoundSignature, schema: OpSchema, written: Writes
+) -> tuple[dict[int, int], str]:
+    """Return the argument that each return is, by position, and a reason why that is not certain."""
+    if not written.returned:
+        return {}, ""
+    positions = {argument.name: number for number, argument in enumerate(schema.arguments)}
+    found: dict[int, int] = {}
+    for number, value in enumerate(items or ()):
+        if isinstance(value, Input) and value.name in positions:
+            found[number] = positions[value.name]
+        elif _mentions(value):
+            return {}, "it returns an argument in some calls"
+    if len(signature.returns) != len(items or ()):
+        return {}, ""
+    loose = [schema.arguments[n].name for n in found.values() if n not in written.written]
+    return found, f"it returns {loose[0]} itself, and does not write it" if loose else ""
+
+
+def _mentions(value: Any) -> bool:
+    """Return whether a value is an argument, or a view of one, in some calls."""
+    if isinstance(value, NewTensor) and value.view is not None:
+        return isinstance(value.view[0], Input) or _mentions(value.view[0])
+    if isinstance(value, Choice):
+        return any(isinstance(one, Input) or _mentions(one) for one in (value.then, value.otherwise))
+    return False

@@ -1,0 +1,190 @@
+"""Schemas of bound functions: types of C++ as schemas have them, names and defaults of ``py::arg``."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+import re
+import struct
+from dataclasses import dataclass
+
+from ascend_graph.adoption.cpp.definitions import plain_type
+from ascend_graph.adoption.cpp.expressions import expression
+from ascend_graph.adoption.cpp.functions import split
+from ascend_graph.adoption.model import BoundFunction
+
+_INTS = (
+    "int", "int64_t", "int32_t", "int16_t", "int8_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "long", "longlong",
+    "unsigned", "unsignedint", "short", "c10::SymInt", "std::size_t", "std::int64_t", "std::int32_t", "c10::DeviceIndex",
+)  # fmt: skip
+_PLAIN = (
+    dict.fromkeys(_INTS, "int")
+    | dict.fromkeys(("double", "float"), "float")
+    | dict.fromkeys(("std::string", "string", "char*", "std::string_view", "c10::string_view"), "str")
+    | dict.fromkeys(("at::Tensor", "torch::Tensor", "Tensor"), "Tensor")
+    | dict.fromkeys(("at::ScalarType", "torch::Dtype", "c10::ScalarType", "torch::ScalarType"), "ScalarType")
+    | dict.fromkeys(("at::Scalar", "c10::Scalar", "torch::Scalar"), "Scalar")
+    | dict.fromkeys(("at::Device", "c10::Device", "torch::Device"), "Device")
+    | dict.fromkeys(("at::TensorList", "torch::TensorList", "c10::TensorList"), "Tensor[]")
+    | dict.fromkeys(("at::IntArrayRef", "torch::IntArrayRef", "c10::IntArrayRef"), "int[]")
+    | dict.fromkeys(("at::OptionalIntArrayRef", "c10::OptionalIntArrayRef"), "int[]?")
+    | {"bool": "bool"}
+)
+_LIST = re.compile(r"(?:std::vector|at::ArrayRef|c10::ArrayRef|torch::ArrayRef|c10::List|std::array)<(.*)>")
+_OPTIONAL = re.compile(r"(?:c10|std|at|torch)::optional<(.*)>|optional<(.*)>")
+_NUMBER = re.compile(r"-?(?:0[xX][\da-fA-F]+|\d[\d']*)[uUlL]*")
+
+
+#: Return of a lambda that does not state its type.
+UNSTATED = "auto"
+
+
+class SignatureError(Exception):
+    """Reason why a function has no schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSignature:
+    """Parts of the schema of a bound function."""
+
+    #: Type and name of each argument, as the schema has them; in the order of the function's parameters.
+    arguments: tuple[tuple[str, str], ...]
+    #: Defaults as the schema writes them, or None.
+    defaults: tuple[str | None, ...]
+    returns: tuple[str, ...]
+    #: Number of arguments that may be given by position.
+    positional: int
+
+    @property
+    def has_tensors(self) -> bool:
+        """True if a tensor is taken or returned."""
+        return any("Tensor" in kind for kind in (*self.returns, *(kind for kind, _ in self.arguments)))
+
+    def text(self, name: str, written: dict[int, str], aliases: dict[int, str]) -> str:
+        """Return the schema.
+
+        Args:
+            name: ``namespace::name``.
+            written: The alias of each argument that is written, by position.
+            aliases: The alias of each return that is an argument.
+        """
+        parts = []
+        for number, ((kind, argument), default) in enumerate(zip(self.arguments, self.defaults, strict=True)):
+            if number == self.positional:
+                parts.append("*")
+            shown = kind.replace("Tensor", f"Tensor({written[number]}!)", 1) if number in written else kind
+            parts.append(f"{shown} {argument}" + ("" if default is None else f"={default}"))
+        returns = [
+            kind.replace("Tensor", f"Tensor({aliases[number]}!)", 1) if number in aliases else kind
+            for number, kind in enumerate(self.returns)
+        ]
+        result = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
+        return f"{name}({', '.join(parts)}) -> {result}"
+
+
+def read_signature(bound: BoundFunction) -> BoundSignature:
+    """Return the signature of a bound function.
+
+    Raises:
+        SignatureError: A type or a default has no counterpart in schemas, or the function is not found.
+    """
+    function = bound.function
+    if function is None:
+        raise SignatureError(f"{bound.written[:80]} is not a function that is found here")
+    kinds = []
+    for parameter in function.parameters:
+        kind = bound_type(parameter.type)
+        if kind is None:
+            raise SignatureError(f"a schema has no type for {parameter.type}, at {function.place}")
+        kinds.append(kind)
+    given = bound.arguments
+    if given and len(given) != len(kinds):
+        raise SignatureError(f"{len(given)} names are given for {len(kinds)} parameters, at {bound.place}")
+    names = [name for name, _ in given] or [p.name for p in function.parameters]
+    if len(set(names)) != len(names):
+        raise SignatureError(f"two arguments have one name, at {bound.place}")
+    defaults = [
+        None if one is None else _default(one, kind, bound)
+        for one, kind in zip([d for _, d in given] or [None] * len(kinds), kinds, strict=True)
+    ]
+    return BoundSignature(
+        tuple((kind, f"{name}_" if keyword.iskeyword(name) else name) for kind, name in zip(kinds, names, strict=True)),
+        tuple(defaults),
+        _returns(function.returns, function.place),
+        len(kinds) if bound.positional is None else bound.positional,
+    )
+
+
+def bound_type(text: str) -> str | None:
+    """Return the schema's type of a C++ type as pybind11 converts it, or None.
+
+    >>> bound_type("const c10::optional<std::vector<int64_t>> &"), bound_type("int32_t"), bound_type("py::dict")
+    ('int[]?', 'int', None)
+    """
+    plain = plain_type(text).removeprefix("::")
+    optional = _OPTIONAL.fullmatch(plain)
+    if optional is not None:
+        inner = bound_type(optional[1] or optional[2])
+        return None if inner is None or inner.endswith("?") else f"{inner}?"
+    listed = _LIST.fullmatch(plain)
+    if listed is not None:
+        inner = bound_type(split(listed[1])[0])
+        return None if inner is None or inner.endswith("[]") else f"{inner}[]"
+    return _PLAIN.get(plain)
+
+
+def _returns(text: str, place: str) -> tuple[str, ...]:
+    """Return the types of what a function returns.
+
+    Raises:
+        SignatureError: A schema has no type for one.
+    """
+    plain = plain_type(re.sub(r"\Atemplate\s*<[^<>]*>|\b(?:static|inline|constexpr)\b|\[\[\w+\]\]", " ", text))
+    if plain == "void":
+        return ()
+    if plain == "auto":
+        return (UNSTATED,)
+    several = re.fullmatch(r"(?:std::)?(?:tuple|pair)<(.*)>", plain)
+    found = []
+    for part in split(several[1]) if several else [plain]:
+        kind = bound_type(part)
+        if kind is None:
+            raise SignatureError(f"a schema has no type for {part}, at {place}")
+        # A tensor that is not defined is None in Python.
+        found.append("Tensor" if kind == "Tensor?" else kind)
+    return tuple(found)
+
+
+def _default(text: str, kind: str, bound: BoundFunction) -> str:
+    """Return a default as a schema writes it.
+
+    Raises:
+        SignatureError: Its value is computed, or not one of its type.
+    """
+    problem = SignatureError(f"the default {text[:40]} is not a {kind} that a schema states, at {bound.place}")
+    plain = text.strip()
+    if re.fullmatch(r"(?:py|pybind11)::none\(\)|(?:c10|std|at)::nullopt|nullptr", plain):
+        if not kind.endswith("?"):
+            raise problem
+        return "None"
+    if re.fullmatch(r"(?:std::vector<[^<>]*>)?(?:\{\}|\(\))", plain) and "[]" in kind:
+        return "[]"
+    if re.fullmatch(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fF]", plain) and kind.rstrip("?") == "float":
+        return repr(struct.unpack("f", struct.pack("f", float(plain[:-1])))[0])
+    try:
+        value = ast.literal_eval(ast.unparse(expression(plain)))
+    except (ValueError, SyntaxError, RecursionError):
+        raise problem from None
+    wanted = kind.rstrip("?")
+    if wanted == "int" and isinstance(value, bool | int) and _NUMBER.fullmatch(plain):
+        return str(int(value))
+    if wanted == "float" and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return repr(float(value))
+    if wanted == "bool" and isinstance(value, bool):
+        return str(value)
+    if wanted == "str" and isinstance(value, str) and re.fullmatch(r"[\w .,:;/+-]*", value):
+        return f'"{value}"'
+    if wanted == "int[]" and isinstance(value, list) and all(type(one) is int for one in value):
+        return f"[{', '.join(map(str, value))}]"
+    raise problem

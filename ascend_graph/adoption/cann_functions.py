@@ -1,0 +1,87 @@
+"""Roles of parameters of aclnn functions: what a call reads, and what it writes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from ascend_graph.aclnn import AclnnFunction, Direction, ValueKind
+from ascend_graph.aclnn.roles import is_reference_name
+from ascend_graph.adoption.ge_binding import NoBindingError
+from ascend_graph.adoption.known import Known
+from ascend_graph.binding.calls.call import Part, msopgen_call
+from ascend_graph.binding.errors import BindingError
+from ascend_graph.prototypes import OpPrototype
+
+_TENSORS = (ValueKind.TENSOR, ValueKind.TENSOR_LIST)
+_LETTERS = {Direction.IN: "r", Direction.OUT: "w", Direction.INOUT: "x"}
+
+
+@cache
+def cann_functions() -> dict[str, str]:
+    """Return the roles of the parameters of CANN's own functions, by name.
+
+    >>> cann_functions()["aclnnInplaceAdd"]
+    'xr.'
+    """
+    lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
+
+
+def roles_of(name: str, known: Known) -> str:
+    """Return one letter for each parameter of an aclnn function: read, written, x for both, a dot for a value.
+
+    A header of the repository comes first, then its prototype, then what CANN's own headers declare.
+
+    Raises:
+        NoBindingError: Nothing states them, or nothing is written by what states them.
+    """
+    function = known.function(name)
+    prototype = known.prototype(name.removeprefix("aclnn"))
+    if function is not None:
+        roles, source = _declared(function), function.place
+        if not states_writes(function):
+            raise NoBindingError(f"{name} is called, and {source} does not tell which tensor it writes")
+    elif prototype is not None:
+        roles, source = _generated(prototype), prototype.place
+    else:
+        roles, source = cann_functions().get(name, ""), "CANN's headers"
+        if not roles:
+            raise NoBindingError(f"{name} is called, and neither a prototype nor a header here tells what it writes")
+    if not {*roles} & {"w", "x", "h"}:
+        raise NoBindingError(f"{name} is called, and {source} does not tell what it writes")
+    return roles
+
+
+def states_writes(function: AclnnFunction) -> bool:
+    """Return whether a declaration tells what a function writes: one in place whose tensors are all const does not."""
+    tensors = [one for one in function.parameters if one.value in _TENSORS]
+    marked = any(not one.type.const or one.direction is not Direction.IN for one in tensors[1:])
+    first = tensors[0] if tensors else None
+    named = first is not None and (not first.type.const or is_reference_name(first.name))
+    return (
+        not function.name.startswith("aclnnInplace")
+        or named
+        or (marked and first is not None and first.direction is Direction.IN)
+    )
+
+
+def _declared(function: AclnnFunction) -> str:
+    return "".join(
+        "h" if one.value is ValueKind.HOST_OUTPUT else "." if one.value not in _TENSORS else _LETTERS[one.direction]
+        for one in function.parameters
+    )
+
+
+def _generated(prototype: OpPrototype) -> str:
+    try:
+        call = msopgen_call(prototype)
+    except BindingError as error:
+        raise NoBindingError(str(error).splitlines()[0]) from None
+    letters = {Part.INPUT: "r", Part.OUTPUT: "w"}
+    return "".join(
+        "x"
+        if one.part is Part.INPUT and prototype.inputs[one.index].name in prototype.in_place
+        else letters.get(one.part, ".")
+        for one in call.arguments
+    )

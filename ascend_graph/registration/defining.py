@@ -1,0 +1,158 @@
+"""Operators that are defined from a Python function which computes them, such as one that pybind11 binds."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ascend_graph.binding.op_schema import SchemaError
+from ascend_graph.binding.schema_text import parse_schema
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.request import RegistrationError
+
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*(?:\(\))?)*")
+#: Schema and function of each operator that was defined, and the library that holds the definition.
+_defined: dict[str, tuple[str, Any, torch.library.Library]] = {}
+
+
+class BoundFunctionError(AscendGraphError, ImportError):
+    """Function of an operator that cannot be imported."""
+
+
+def define_from_function(schema: str, function: str | Callable[..., Any]) -> Any:
+    """Define a torch operator whose eager half is a Python function; return its overload.
+
+    pybind11 binds functions without a schema, which no graph can hold. The operator made here has one: pass it to
+    :func:`ascend_graph.register_kernel` or :func:`ascend_graph.register_op` as ``eager=``. The function gets the arguments
+    by position, keyword-only ones too, with their defaults filled in. It computes for tensors on the NPU.
+
+    Args:
+        schema: The schema with its namespace, ``"mine::scale(Tensor x, float by) -> Tensor"``. Arguments that the function
+            writes are marked, ``Tensor(a!) out``: a graph drops or reorders calls whose writes it does not know.
+        function: The function, or ``"module:function"``, which the first call imports. Parts after the colon may be called
+            without arguments: ``"mine.builder:Builder().load().scale"``.
+
+    Returns:
+        The overload. The same schema and function give the same overload again.
+
+    Raises:
+        SchemaError: The schema has no namespace, or is not one.
+        RegistrationError: The operator is defined already, with another schema or function.
+        BoundFunctionError: A call cannot import the function.
+
+    >>> import torch
+    >>> op = define_from_function("defining_example::halve(Tensor x) -> Tensor", lambda x: x / 2)
+    >>> op._schema.name
+    'defining_example::halve'
+    >>> define_from_function("defining_example::broken(Tensor x) -> Tensor", "defining_example halve")
+    Traceback (most recent call last):
+    ...
+    ascend_graph.registration.request.RegistrationError: defining_example::broken: function='defining_example halve' does not \
+name a function; expected module:function. Write: define_from_function("defining_example::broken(…)", "my_package._C:broken")
+    """
+    read = parse_schema(schema)
+    if "::" not in read.name:
+        raise SchemaError(f'schema {read.text}: has no namespace; expected namespace::name. Write: "mine::{read.text}"')
+    name = read.qualified_name
+    if isinstance(function, str) and _TARGET.fullmatch(function) is None:
+        raise RegistrationError(
+            f"{name}: function={function!r} does not name a function; expected module:function. "
+            f'Write: define_from_function("{name}(…)", "my_package._C:{read.name.partition("::")[2]}")'
+        )
+    if not isinstance(function, str) and not callable(function):
+        raise RegistrationError(f"{name}: function={function!r} must be callable, or a text module:function")
+    earlier = _defined.get(name)
+    if earlier is None:
+        _defined[name] = (
+            read.text,
+            function,
+            _define(name, read.text, _kernel(name, read.text, function, _filling(read))),
+        )
+    elif earlier[:2] != (read.text, function):
+        raise RegistrationError(
+            f"{name} is defined as {earlier[0]} by {earlier[1]!r}, and now as {read.text} by {function!r}; expected the same. "
+            "Define it once"
+        )
+    packet = getattr(getattr(torch.ops, read.name.partition("::")[0]), read.name.partition("::")[2])
+    return getattr(packet, read.overload or "default")
+
+
+def _define(name: str, schema: str, kernel: Callable[..., Any]) -> torch.library.Library:
+    """Define an operator and its kernel; return the library that holds both.
+
+    Raises:
+        RegistrationError: torch has an operator of that name.
+    """
+    namespace, _, rest = schema.partition("::")
+    library = torch.library.Library(namespace, "FRAGMENT")
+    try:
+        library.define(rest, tags=(torch.Tag.pt2_compliant_tag,))
+    except RuntimeError as error:
+        library._destroy()
+        raise RegistrationError(
+            f"{name} cannot be defined: {str(error).splitlines()[0]}. Define it under a namespace of its own"
+        ) from None
+    library.impl(rest.partition("(")[0], kernel, "PrivateUse1")
+    return library
+
+
+def _filling(schema: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
+    """Return what completes the arguments of a call: the dispatcher leaves trailing defaults out."""
+    arguments = [
+        (one.name, list(one.default) if isinstance(one.default, tuple) else one.default) for one in schema.arguments
+    ]
+
+    def filled(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        return [*args, *(kwargs.get(name, default) for name, default in arguments[len(args) :])]
+
+    return filled
+
+
+def _kernel(
+    name: str,
+    schema: str,
+    function: str | Callable[..., Any],
+    filled: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
+) -> Callable[..., Any]:
+    """Return the kernel that calls the function; it is imported once."""
+    returns = len(parse_schema(schema).returns)
+    lists = any(one.list_depth for one in parse_schema(schema).returns)
+    held: list[Callable[..., Any]] = [] if isinstance(function, str) else [function]
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if not held:
+            held.append(_imported(name, str(function)))
+        result = held[0](*filled(args, kwargs))
+        if isinstance(result, list | tuple) and not lists:
+            # std::vector is a list in Python, and a schema may say how many tensors it has.
+            return tuple(result) if returns != 1 or len(result) != 1 else result[0]
+        return result
+
+    return kernel
+
+
+def _imported(name: str, target: str) -> Callable[..., Any]:
+    """Return the function that ``module:function`` names.
+
+    Raises:
+        BoundFunctionError: The module cannot be imported, or has no such function.
+    """
+    module, _, path = target.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part.removesuffix("()"))
+            if part.endswith("()"):
+                found = found()
+    except (ImportError, AttributeError) as error:
+        raise BoundFunctionError(
+            f"{name}: {target} cannot be imported: {error}; expected the module that binds the function. "
+            "Install the extension, or correct the text in define_from_function"
+        ) from error
+    if not callable(found):
+        raise BoundFunctionError(f"{name}: {target} is {type(found).__name__}, and must be callable")
+    return found  # type: ignore[no-any-return]
