@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import torch
 
+from ascend_graph.host import build_operator_package
+
 _IS_THERE = (
     importlib.util.find_spec("triton") is not None and importlib.util.find_spec("triton.backends.ascend") is not None
 )
@@ -268,3 +270,41 @@ def test_libraries_that_ask_for_cores_before_a_device_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["npu", "48"], done.stderr
+
+
+PROTOTYPE = """
+REG_OP(TritonScaledAdd)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .INPUT(y, TensorType({DT_FLOAT}))
+    .OUTPUT(z, TensorType({DT_FLOAT}))
+    .ATTR(scale, Float, 1.0)
+    .OP_END_FACTORY_REG(TritonScaledAdd)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_kernel", [False, True], ids=["no kernel for GE", "a Python kernel for GE"])
+def test_graph_of_ge_needs_a_kernel_in_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_kernel: bool
+) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(PROTOTYPE)
+    options = []
+    if has_kernel:
+        monkeypatch.syspath_prepend(str(HERE))
+        kernel = importlib.import_module("package_kernel").scaled_add
+        options = ["--opp", str(build_operator_package(tmp_path / "opp", header, {"TritonScaledAdd": kernel}))]
+    command = [
+        sys.executable,
+        "-m",
+        "ascend_graph.host",
+        "--quiet",
+        *options,
+        str(HERE / "graph_program.py"),
+        str(header),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    if has_kernel:
+        assert done.stdout.strip() == "equal", done.stderr
+    else:
+        assert "the host runtime has no kernel for GE operator TritonScaledAdd" in done.stderr
