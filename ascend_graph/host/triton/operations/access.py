@@ -314,7 +314,8 @@ def _index_select(operation: Operation, builder: FunctionBuilder) -> Step:
             along[axis + 1] = -1
             extent = sizes[axis].astype(np.int64).reshape((-1,) + (1,) * n)
             if axis == dim:
-                at = frame.values[index].astype(np.int64).reshape(-1, *along[1:])
+                chosen = frame.values[index].astype(np.int64)
+                at = chosen.reshape(chosen.shape[0], *along[1:])
             else:
                 at = offsets[axis].reshape((-1,) + (1,) * n) + np.arange(type_.shape[axis]).reshape(along)
                 inside = inside & (at < extent)
