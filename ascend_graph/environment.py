@@ -32,6 +32,10 @@ STRICT_VARIABLE = "ASCEND_GRAPH_STRICT"
 AUTHOR_SHAPES_VARIABLE = "ASCEND_GRAPH_AUTHOR_SHAPES"
 
 
+#: Variable with the module that lets Triton-Ascend find the host's devices, set in every process on the host runtime.
+TRITON_VARIABLE = "ASCEND_GRAPH_TRITON"
+
+
 #: Variable with the time limit of an author's kernel, tiling or shape function, in seconds.
 TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
 

@@ -19,6 +19,7 @@ from ascend_graph.environment import (
     PROCESSOR_VARIABLE,
     STRICT_VARIABLE,
     TIMEOUT_VARIABLE,
+    TRITON_VARIABLE,
     is_strict,
     kernel_timeout,
     processor,
@@ -46,6 +47,7 @@ OWN = (
     "ASCEND_GRAPH_PYTHON",
     "ASCEND_GRAPH_SANITIZE",
     STRICT_VARIABLE,
+    TRITON_VARIABLE,
     UNTESTED_VARIABLE,
 )
 _DIRECTORIES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_CANN_PACKAGE_PATH")

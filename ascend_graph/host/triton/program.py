@@ -1,0 +1,104 @@
+"""Compiled Triton kernels: a program reads the IR once, and runs over a grid any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ascend_graph.host.triton.body import Function, FunctionBuilder
+from ascend_graph.host.triton.elements import Array, kept_dtype, to_element
+from ascend_graph.host.triton.frame import Frame
+from ascend_graph.host.triton.ir import Module, Operation, TritonProgramError, Type
+from ascend_graph.host.triton.memory import Memory
+
+# What they register is looked up by name.
+from ascend_graph.host.triton.operations import access, arithmetic, reductions, tensors
+from ascend_graph.host.triton.operations.control import run_function
+from ascend_graph.host.triton.origins import Origins
+from ascend_graph.host.triton.parsing import parse
+
+REGISTERED = (access, arithmetic, reductions, tensors)
+
+#: Elements of the largest tensor of the programs that run together: what fits into a core's cache.
+_TOGETHER = 1 << 15
+
+
+class Program:
+    """Triton kernel, ready to run.
+
+    Args:
+        text: Module in MLIR's generic form.
+
+    Raises:
+        TritonProgramError: the module has an operation that the host does not know.
+    """
+
+    def __init__(self, text: str) -> None:
+        module = parse(text)
+        kernel = module.kernel
+        self.name = str(kernel.attributes["sym_name"])
+        inputs, _ = kernel.attributes["function_type"]
+        self.parameters: tuple[Type, ...] = inputs
+        functions: dict[str, Function] = {}
+        self._function = FunctionBuilder(module, kernel, Origins(module), functions).build()
+        self._together = _programs_together(module)
+
+    def run(self, grid: tuple[int, int, int], arguments: Sequence[Any], memory: Memory) -> None:
+        """Run the programs of a grid.
+
+        Args:
+            grid: Number of programs in each dimension.
+            arguments: Numbers, and addresses in the place of pointers.
+            memory: Memory that the kernel may touch.
+
+        Raises:
+            TritonKernelError: the kernel leaves its memory, or what else ends it.
+        """
+        values = [_argument(value, type_) for value, type_ in zip(arguments, self.parameters, strict=True)]
+        with np.errstate(all="ignore"):
+            for programs in _parts(grid, self._together):
+                run_function(self._function, Frame([], programs, grid, memory), values)
+
+
+def _argument(value: Any, type_: Type) -> Array:
+    dtype = kept_dtype(type_.element)
+    if np.dtype(dtype).kind == "i":
+        width = np.dtype(dtype).itemsize * 8
+        return np.array([int(value) & ((1 << width) - 1)], f"u{width // 8}").view(dtype)
+    return to_element(np.array([value]), type_.element) if type_.element != "i1" else np.array([bool(value)])
+
+
+def _parts(grid: tuple[int, int, int], together: int) -> Iterator[tuple[Array, ...]]:
+    """Yield the coordinates of the programs that run together, the first dimension fastest."""
+    x, y, _ = grid
+    count = int(np.prod(grid))
+    for begin in range(0, count, together):
+        flat = np.arange(begin, min(begin + together, count))
+        yield tuple(axis.astype(np.int32) for axis in (flat % x, flat // x % y, flat // (x * y)))
+
+
+def _operations(operation: Operation) -> Iterator[Operation]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner
+                yield from _operations(inner)
+
+
+def _programs_together(module: Module) -> int:
+    """Return how many programs run together.
+
+    Programs that wait for each other run one after another: while one spins, no other would go on.
+    """
+    largest, names = 1, set()
+    for function in module.functions.values():
+        for operation in _operations(function):
+            names.add(operation.name)
+            largest = max([largest, *(int(np.prod(t.shape)) for t in operation.result_types)])
+    waits = "scf.while" in names and names & {"tt.atomic_rmw", "tt.atomic_cas"}
+    return 1 if waits else max(1, _TOGETHER // largest)
+
+
+__all__ = ["Program", "TritonProgramError"]

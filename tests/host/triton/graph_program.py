@@ -1,0 +1,29 @@
+"""Run an operator whose eager half launches a Triton kernel in a GE graph: ``python graph_program.py op_proto.h``."""
+
+import sys
+
+import package_kernel
+import torch
+import torchair
+
+import ascend_graph
+
+
+@torch.library.custom_op("ascend_graph_tests::scaled_add", mutates_args={})
+def scaled_add(x: torch.Tensor, y: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+    return package_kernel.scaled_add(x, y, scale=scale)
+
+
+@scaled_add.register_fake
+def _(x, y, scale=1.0):
+    return torch.empty_like(x)
+
+
+ascend_graph.load_prototypes(sys.argv[1])
+ascend_graph.register_op("TritonScaledAdd", eager=scaled_add._opoverload)
+x, y = torch.randn(300).npu(), torch.randn(300).npu()
+expected = (x * 2 + y) * 3
+assert torch.allclose(scaled_add(x, y, 2.0) * 3, expected)
+compiled = torch.compile(lambda a, b: scaled_add(a, b, 2.0) * 3, backend=torchair.get_npu_backend(), fullgraph=True)
+assert torch.allclose(compiled(x, y), expected)
+print("equal")
