@@ -183,13 +183,18 @@ def register_gradient(overload: Any, gradient: Gradient | None, tangent: Gradien
     return GradientHandle(library)
 
 
+def refuses_itself(overload: Any) -> bool:
+    """Return whether an operator has the kernel of csrc/eager/autograd.h, which refuses to be differentiated."""
+    return _WITHOUT_GRADIENT in torch._C._dispatch_dump(overload.name())
+
+
 def has_gradient(overload: Any) -> bool:
     """Return whether autograd has a kernel for an operator, other than the one that reports a missing gradient."""
     name = overload.name()
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if any(has(name, key) for key in ("AutogradPrivateUse1", "CompositeImplicitAutograd")):
         return True
-    return has(name, "Autograd") and _WITHOUT_GRADIENT not in torch._C._dispatch_dump(name)
+    return has(name, "Autograd") and not refuses_itself(overload)
 
 
 def _found(name: str, schema: OpSchema, find: Find | None) -> Any:

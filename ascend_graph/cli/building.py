@@ -115,10 +115,15 @@ def build(
         return
     if output is not None or shapes or ops:
         raise click.UsageError("-o, --shape and --ops need a PROJECT")
-    from ascend_graph.eager.library import eager_library
+    from ascend_graph.eager.library import eager_library, tangent_library
     from ascend_graph.host.bridge import bridge_library
 
-    for what, library in (("eager kernel", eager_library()), ("bridge of the host runtime", bridge_library())):
+    libraries = (
+        ("eager kernel", eager_library()),
+        ("refusal of tangents", tangent_library()),
+        ("bridge of the host runtime", bridge_library()),
+    )
+    for what, library in libraries:
         state = "cached" if library.cached() else "compiled"
         click.echo(f"{what}: {state}: {library.build()}")
 

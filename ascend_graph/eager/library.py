@@ -15,6 +15,7 @@ from ascend_graph.compilation import CppLibrary, torch_library
 from ascend_graph.eager.errors import AclnnError, EagerArgumentError, MissingFunctionError
 
 NAME = "ascend_graph_eager"
+_TANGENTS = "ascend_graph_tangents"
 
 
 def source_directory() -> Path:
@@ -33,6 +34,18 @@ def eager_library() -> CppLibrary:
     """Return the library with the kernel's sources and compiler options."""
     sources = source_directory()
     return sanitized(torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h"))))
+
+
+def tangent_library() -> CppLibrary:
+    """Return the library of the kernel by which authors' operators refuse forward mode; it is small, and compiles soon."""
+    sources = source_directory()
+    return sanitized(
+        torch_library(
+            _TANGENTS,
+            sorted((sources / "tangents").glob("*.cpp")),
+            headers=[sources / "autograd.h", sources / "versions.h"],
+        )
+    )
 
 
 def sanitized(library: CppLibrary) -> CppLibrary:
@@ -55,15 +68,30 @@ def kernels() -> ModuleType:
     Raises:
         BuildError: There is no compiler, or it rejects the sources.
     """
+    module = _module(eager_library())
+    module.set_errors(AclnnError, MissingFunctionError, EagerArgumentError)
+    return module
+
+
+@cache
+def tangent_refusals() -> ModuleType:
+    """Return the loaded library of :func:`tangent_library`, compiled if it is not in the cache.
+
+    Raises:
+        BuildError: There is no compiler, or it rejects the sources.
+    """
+    return _module(tangent_library())
+
+
+def _module(library: CppLibrary) -> ModuleType:
     import torch  # noqa: F401 - its libraries must be loaded first
 
-    path = eager_library().build()
-    spec = importlib.util.spec_from_file_location(NAME, path)
+    path = library.build()
+    spec = importlib.util.spec_from_file_location(library.name, path)
     if spec is None or spec.loader is None:
         raise EagerError(f"{path} is not an extension module")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.set_errors(AclnnError, MissingFunctionError, EagerArgumentError)
     return module
 
 

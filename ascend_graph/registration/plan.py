@@ -28,6 +28,8 @@ class Changes:
     converter: HandleChange | None = None
     mutation: HandleChange | None = None
     gradient: Change | None = None
+    #: True if ``gradient`` only refuses forward mode.
+    refuses_tangents: bool = False
     batching: HandleChange | None = None
     sharding: HandleChange | None = None
     cost: HandleChange | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ascend_graph.autograd.no_gradient import say_so_in_graphs
+from ascend_graph.autograd.no_tangent import needs_refusal, register_refusal
 from ascend_graph.autograd.register import Find, gradient_of, register_gradient, tangent_of
 from ascend_graph.binding import AclnnCall
 from ascend_graph.binding.arguments import bind
@@ -489,6 +490,10 @@ class _Planner:
     def plan_gradient(self) -> None:
         request, gradient, tangent = self.request, None, None
         if request.backward is None and request.forward is None:
+            overload = request.overload
+            if overload is not None and (self.before.refuses_tangents or needs_refusal(overload)):
+                self.changes.refuses_tangents = True
+                self.changes.gradient = HandleChange(lambda: register_refusal(overload), stacks=False)
             return
         if request.backward is not None:
             gradient = gradient_of(request.backward, self.binding, self.relation, self.find)

@@ -16,6 +16,8 @@ from benchmarks.fuzz.programs import FuzzProgram, make_arguments
 from benchmarks.operators.trees import Mover, tensors
 
 MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "export", "jvp", "vmap")
+#: End of a mode's name under which npugraph_ex runs without the pass that makes operators write in place.
+FUNCTIONAL = "_functional"
 #: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
 CONTROLS = {
     "jvp": "jvp_cpu", "vmap": "vmap_cpu", "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
@@ -114,9 +116,14 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         return function
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
-    name = mode.removesuffix("_dynamic")
+    name = mode.removesuffix(FUNCTIONAL).removesuffix("_dynamic")
     backend = "aot_eager" if name == "traced" else _backend(name)
-    return torch.compile(function, backend=backend, dynamic=mode.endswith("_dynamic"), fullgraph=True)
+    options = {} if name == "npugraph_ex" else None
+    if options is not None and mode.endswith(FUNCTIONAL):
+        options["inplace_pass"] = False
+    if options is not None and program.grad and "_dynamic" in mode:
+        options["reuse_graph_pool_in_same_fx"] = False  # W11 of docs/wheel-faults.md ends every such program otherwise
+    return torch.compile(function, backend=backend, dynamic="_dynamic" in mode, fullgraph=True, options=options)
 
 
 def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]:
@@ -129,7 +136,7 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
         return
     with quiet():
         function = compiled(program, mode)
-        dynamic = mode == "eager" or mode.endswith("_dynamic")
+        dynamic = mode == "eager" or "_dynamic" in mode
         grad = program.grad and mode not in ("export", "exported")
         for call in [*_calls(program, dynamic), 0]:
             yield call, call_once(function, make_arguments(program, call), device, grad)

@@ -365,7 +365,7 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
     lists = any(i.kind == "list" for i in inputs) or any(o.list for o in outputs)
     name = f"Fuzz{_letters(seed)}{_letters(number)}"
     batch: tuple[str, ...] = ()
-    # The check of batch= draws no dtypes, and asks for samples= there.
+    # Of a dtype without a default the check of batch= draws four, which a kernel may refuse.
     drawable = all(a.default is not None or a.type != "Type" for a in attrs)
     if drawable and not lists and not in_place and r.random() < 0.4:
         batch = tuple(d for d in dict.fromkeys(d for i in inputs for d in i.dims) if _independent(d, inputs, outputs))

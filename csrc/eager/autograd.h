@@ -27,11 +27,9 @@ template <typename Visit>
 void each_tensor(const c10::IValue& value, Visit&& visit) {
     if (value.isTensor()) {
         if (value.toTensor().defined()) visit(value.toTensor());
-    } else if (value.isTensorList()) {
-        for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
-    } else if (value.isOptionalTensorList()) {
-        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
-            if (tensor && tensor->defined()) visit(*tensor);
+    } else if (value.isTensorList() || value.isOptionalTensorList()) {
+        for (const c10::IValue& element : value.toListRef()) {
+            if (element.isTensor() && element.toTensor().defined()) visit(element.toTensor());
         }
     }
 }
@@ -116,6 +114,33 @@ inline bool has_tangent(const at::Tensor& tensor) {
     return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
 }
 
+namespace detail {
+
+inline void refuse_differentiable(const c10::OperatorHandle& op, const c10::IValue& value, bool dual_passes) {
+    each_tensor(value, [&](const at::Tensor& tensor) {
+        if (!torch::autograd::isDifferentiableType(tensor.scalar_type())) return;
+        TORCH_CHECK_NOT_IMPLEMENTED(dual_passes && has_tangent(tensor), without_tangent_message(op.schema()));
+    });
+}
+
+// Refuses to write what would keep the tangent of its old value, or get none.
+inline void refuse_written(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+    const auto& arguments = op.schema().arguments();
+    for (size_t n = 0; n < arguments.size(); ++n) {
+        if (is_written(arguments[n]))
+            refuse_differentiable(op, torch::jit::peek(stack, n, arguments.size()), /*dual_passes=*/false);
+    }
+}
+
+// Of which dtype the results are is known when they are there: integers have no tangents.
+inline void refuse_results(const c10::OperatorHandle& op, torch::jit::Stack& stack,
+                           bool dual_passes = false) {
+    for (const c10::IValue& value : torch::jit::last(stack, op.schema().returns().size()))
+        refuse_differentiable(op, value, dual_passes);
+}
+
+}  // namespace detail
+
 // For the key Autograd of an operator without a gradient: results, and tensors that it writes, remember in
 // the backward graph that they come from it; what may not be written is refused as PyTorch's own in-place
 // operators do. An argument with a tangent is refused: the result would have none, which reads as zero.
@@ -132,10 +157,10 @@ class AutogradWithoutGradient : public c10::OperatorKernel {
                 dual = dual || has_tangent(t);
             });
         }
-        if (dual) refuse_tangents(op, *stack);
+        if (dual) detail::refuse_written(op, *stack);
         if (!differentiable || !at::GradMode::is_enabled()) {
             op.redispatchBoxed(below, stack);
-            if (dual) refuse_results(op, *stack);
+            if (dual) detail::refuse_results(op, *stack);
             return;
         }
         variable_list read, written;
@@ -162,28 +187,7 @@ class AutogradWithoutGradient : public c10::OperatorKernel {
                 if (!handed_on && isDifferentiableType(made.scalar_type())) set_history(made, node);
             });
         }
-        if (dual) refuse_results(op, *stack);
-    }
-
-  private:
-    // Refuses to write what would keep the tangent of its old value, or get none.
-    static void refuse_tangents(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-        const auto& arguments = op.schema().arguments();
-        for (size_t n = 0; n < arguments.size(); ++n) {
-            if (is_written(arguments[n]))
-                refuse_differentiable(op, torch::jit::peek(stack, n, arguments.size()));
-        }
-    }
-    // Of which dtype the results are is known when they are there: integers have no tangents.
-    static void refuse_results(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-        for (const c10::IValue& value : torch::jit::last(stack, op.schema().returns().size()))
-            refuse_differentiable(op, value);
-    }
-    static void refuse_differentiable(const c10::OperatorHandle& op, const c10::IValue& value) {
-        each_tensor(value, [&](const at::Tensor& tensor) {
-            TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isDifferentiableType(tensor.scalar_type()),
-                                        without_tangent_message(op.schema()));
-        });
+        if (dual) detail::refuse_results(op, *stack);
     }
 };
 
@@ -205,6 +209,28 @@ class BumpVersions : public c10::OperatorKernel {
         for (const at::Tensor& tensor : written) torch::autograd::increment_version(tensor);
     }
 };
+
+// For the key ADInplaceOrView of an operator that its author registered, without a tangent. PyTorch's
+// fallback, and the kernel of torch.library.custom_op, ask for no tangents: the results would have none,
+// which reads as zero. A kernel made of ATen's operators carries tangents on by itself, so results are looked
+// at when they are there. `counts` stands for the kernel of custom_op at this key, which counts the versions
+// of what is written.
+template <bool counts>
+void refuse_tangents(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    const size_t count = op.schema().arguments().size();
+    bool dual = false;
+    for (const c10::IValue& value : torch::jit::last(*stack, count))
+        each_tensor(value, [&](const at::Tensor& tensor) { dual = dual || has_tangent(tensor); });
+    if (dual) detail::refuse_written(op, *stack);
+    if constexpr (counts) {
+        for (size_t n = 0; n < count; ++n) {
+            if (is_written(op.schema().arguments()[n]))
+                each_tensor(torch::jit::peek(*stack, n, count), torch::autograd::increment_version);
+        }
+    }
+    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+    if (dual) detail::refuse_results(op, *stack, /*dual_passes=*/true);
+}
 
 inline torch::CppFunction autograd_without_gradient() {
     return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradWithoutGradient>())

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from ascend_graph.binding.dtype_ints import used_as_dtype
+from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference import signature_of
 from ascend_graph.inference.attr_draws import plain_values
 from ascend_graph.inference.domains import Domain, safe_name
@@ -34,6 +36,8 @@ from ascend_graph.shapes.samples import RelationSampleError, sample
 CHECKS, DRAWN = 8, 400
 #: Texts to try for a required attr that the relation does not compare: common values of CANN's attrs.
 _TEXTS = ("", "none", "mean", "sum", "ND", "BSND")
+#: Torch's numbers of float32, float16, bfloat16 and int64.
+_DTYPE_NUMBERS = (6, 5, 15, 4)
 _SIZES = (1, 2, 3, 4, 4, 5, 6, 8)
 #: Tolerance between the operator on parts and the operator on the whole, which adds in another order.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
@@ -136,8 +140,11 @@ def _drawn(
         attrs = {own[name]: value for name, value in plain_values(signature, Domain(""), rng).items()}
         attrs |= _undefaulted(schema, loops.relation, rng)
         attrs |= {own[a.name]: a.default for a in signature.attrs if a.has_default and rng.random() < 0.5}
+        dtypes = _dtype_numbers(schema, loops.relation, rng)
+        attrs |= dtypes
+        named = {name: TORCH.to_name(TORCH.from_attr(n) or torch.float32) for name, n in dtypes.items()}
         try:
-            found = sample(loops.relation, attrs, rng, optional=optional, sizes=_SIZES, tries=20)
+            found = sample(loops.relation, attrs | named, rng, optional=optional, sizes=_SIZES, tries=20)
         except (RelationSampleError, ShapeError, RelationError):
             continue
         for kind in kinds:
@@ -182,6 +189,13 @@ def _undefaulted(schema: Any, relation: Relation, rng: random.Random) -> dict[st
             count = argument.N or rng.choice((1, 2, 2, 3))
             found[argument.name] = [rng.choice(items[kind[5:-1]]) for _ in range(count)]
     return found
+
+
+def _dtype_numbers(schema: Any, relation: Relation, rng: random.Random) -> dict[str, Any]:
+    """Draw the attrs that the relation takes for dtypes: the default where there is one, else one of torch's numbers."""
+    used = used_as_dtype(relation)
+    arguments = [a for a in schema.arguments if a.name in used and "Tensor" not in str(a.type)]
+    return {a.name: a.default_value if a.default_value is not None else rng.choice(_DTYPE_NUMBERS) for a in arguments}
 
 
 def _tensor(shape: Sequence[int], dtype: torch.dtype, rng: random.Random) -> torch.Tensor:

@@ -52,6 +52,52 @@ def test_add_rms_norm_v2_returns_a_row_in_npugraph_ex() -> None:
     assert torch_npu.npu_add_rms_norm_v2(a.npu(), b.npu(), gamma.npu()).shape == (3, 1)
 
 
+@pytest.mark.parametrize("scale", [None, 0.5])
+@pytest.mark.filterwarnings("ignore")
+def test_a_symbolic_float_is_truncated_for_gradients_in_dynamic_ge_graphs(scale: float | None) -> None:
+    """The scale of attention depends on a size, is kept for the gradient, and becomes 0, which the engine refuses."""
+    import torchair
+
+    torch._dynamo.reset()
+    attention = torch.compile(
+        lambda x: F.scaled_dot_product_attention(x, x, x, scale=scale),
+        backend=torchair.get_npu_backend(),
+        dynamic=True,
+    )
+    x = torch.randn(1, 1, 3, 2)
+    on_npu = x.npu().requires_grad_()
+    y = attention(on_npu)
+    if scale is None:
+        with pytest.raises(
+            RuntimeError, match="input 0 is a number, which the graph declares as float32 and is given as int64"
+        ):
+            y.sum().backward()
+        return
+    y.sum().backward()
+    x.requires_grad_()
+    F.scaled_dot_product_attention(x, x, x, scale=scale).sum().backward()
+    assert on_npu.grad is not None
+    torch.testing.assert_close(on_npu.grad.cpu(), x.grad)
+
+
+@pytest.mark.parametrize("inplace", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_a_part_stands_for_its_base_in_captured_gradients_of_writes(inplace: bool) -> None:
+    """The pass that makes operators write in place removes a gradient's slice_scatter and hands its part on."""
+
+    def doubled(x: T) -> T:
+        y = F.gelu(x, approximate="tanh")
+        y[:1].mul_(2)
+        return torch.sin(y)
+
+    torch._dynamo.reset()
+    captured = torch.compile(doubled, backend="npugraph_ex", options={"inplace_pass": inplace})
+    x = torch.tensor([2.5, 3.0, 1.25])
+    (right,) = torch.autograd.grad(doubled(given := x.clone().requires_grad_()).sum(), given)
+    (found,) = torch.autograd.grad(captured(given := x.npu().requires_grad_()).sum(), given)
+    assert torch.allclose(found.cpu(), right, rtol=1e-4) is not inplace
+
+
 def test_gelu_drops_its_approximation_in_ge() -> None:
     x = torch.linspace(-3, 3, 25)
     y = in_ge(lambda x: F.gelu(x, approximate="tanh"), x).cpu()

@@ -160,6 +160,21 @@ def _other_shape(index: int, result: torch.Tensor | None, shape: torch.Size) -> 
     return HostRuntimeError(f"output {index} {found}; {list(shape)} was inferred when the graph was compiled")
 
 
+def _number(given: torch.Tensor, declared: torch.dtype, index: int) -> torch.Tensor:
+    """Return a number that is given as a tensor of one, without dimensions.
+
+    Raises:
+        HostRuntimeError: It has another dtype than the graph declares: nodes read its bytes as that.
+    """
+    if given.dtype is not declared:
+        raise HostRuntimeError(
+            f"input {index} is a number, which the graph declares as {str(declared).removeprefix('torch.')} and is given as "
+            f"{str(given.dtype).removeprefix('torch.')}. TorchAir hands symbolic floats over so (docs/wheel-faults.md, "
+            "symbolic-float-truncated); compile with dynamic=False, or give a constant"
+        )
+    return given.reshape(())
+
+
 def _describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
@@ -215,7 +230,7 @@ class GraphProgram:
             for position, tensor in zip(positions, inputs, strict=True):
                 slots[position] = tensor
             for position in numbers:
-                slots[position] = slots[position].reshape(())
+                slots[position] = _number(slots[position], self.shapes[position].dtype, positions.index(position))
             step = None
             try:
                 # What a small graph costs is this loop: a node has the call of its kernel here, and no other.
