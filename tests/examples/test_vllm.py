@@ -50,7 +50,8 @@ def test_greedy_tokens_are_those_of_transformers(options: tuple[str, ...], tmp_p
     plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(
         [PYTHON, "-m", "ascend_graph.host", "--quiet", EXAMPLES / "vllm/serve.py", tmp_path / "model", *options],
-        cwd=tmp_path, env=plain | {"ASCEND_GRAPH_HOST_DEVICES": "2"}, capture_output=True, text=True, check=False, timeout=1500,
+        cwd=tmp_path, env=plain | {"ASCEND_GRAPH_HOST_DEVICES": "2"}, capture_output=True, text=True, check=False,
+        timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     output = done.stdout

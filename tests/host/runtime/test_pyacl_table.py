@@ -67,7 +67,10 @@ def fits(kind: str, c_type: str) -> bool:
     """Whether a C type is that of the table; enums are ints, handles pointers."""
     if kind == "pointer":
         return c_type.endswith("*") or re.fullmatch(r"aclrt(Context|Stream|Event|DrvMemHandle)", c_type) is not None
-    enums = r"acl(rt)?(Error|RunMode|Mem\w+|FloatOverflowMode|Event\w+|StreamStatus|SysParamOpt|DataType|Format|DeviceInfo|\w*DevAttr|OpCompileFlag|MemType|rtMem\w+)"
+    enums = (
+        r"acl(rt)?(Error|RunMode|Mem\w+|FloatOverflowMode|Event\w+|StreamStatus|SysParamOpt|DataType|Format|DeviceInfo"
+        r"|\w*DevAttr|OpCompileFlag)"
+    )
     return c_type.replace("*", " *") in C_TYPES[kind] or (kind == "int" and re.fullmatch(enums, c_type) is not None)
 
 
@@ -91,7 +94,8 @@ def test_the_table_is_that_of_torch_npus_headers() -> None:
         same = len(types) == len(wanted)
         if not one.reason:  # those that are called
             same &= fits(one.returned or "int", returned.replace(" *", "*"))
-            same &= all(c.endswith(stars) and fits(k, c.removesuffix(stars)) for c, (k, stars) in zip(types, wanted))  # noqa: B905
+            pairs = zip(types, wanted, strict=False)
+            same &= all(c.endswith(stars) and fits(k, c.removesuffix(stars)) for c, (k, stars) in pairs)
         if not same:
             wrong.append((one.function, found, wanted))
     assert wrong == []
