@@ -64,6 +64,7 @@ lint: .venv/linting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict csrc/host/toolkit/python/site-packages/acl
 	$(BIN)/codespell -D- -D.ci/spelling.txt $$(git ls-files)
 	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
 

@@ -91,9 +91,13 @@ def _definition(name: str, kind: str, size: int) -> str:
 
 
 def remove_cuda(site: Path) -> list[str]:
-    """Replace the CUDA libraries of the torch unpacked in ``site``; return the names of the replacements."""
+    """Replace the CUDA libraries of the torch unpacked in ``site``; return the names of the replacements.
+
+    A torchvision next to it keeps its operators: the replacements have what its library links, too.
+    """
     libraries = site / "torch/lib"
-    present = [p for p in sorted([*libraries.glob("*.so*"), *site.glob("torch/*.so")]) if not p.is_symlink()]
+    places = (*libraries.glob("*.so*"), *site.glob("torch/*.so"), *site.glob("torchvision/_C*.so"))
+    present = [p for p in sorted(places) if not p.is_symlink()]
     removed = [p for p in present if _CUDA.match(p.name)]
     kept = [p for p in present if p not in removed]
     kinds = {s.name: s for p in removed for s in _symbols(p) if s.defined}

@@ -84,6 +84,12 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_GRAPH_PYTHON": sys.executable,
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
         "PATH": host_path(environment),
+        # CANN's Python modules (acl), where its own set_env.sh has them.
+        "PYTHONPATH": ":".join(
+            dict.fromkeys(
+                [str(toolkit / "python/site-packages"), *filter(None, environment.get("PYTHONPATH", "").split(":"))]
+            )
+        ),
         # GE's headers for operators are searched last: torch_npu has some of the same names.
         "CPLUS_INCLUDE_PATH": _directories(environment.get("CPLUS_INCLUDE_PATH", ""), toolkit / "include/op_host"),
         "CMAKE_PREFIX_PATH": _directories(toolkit / "lib64/cmake", environment.get("CMAKE_PREFIX_PATH", "")),

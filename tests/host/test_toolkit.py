@@ -49,6 +49,7 @@ int main(void) {
         "lib64/libascendc_runtime.so",
         "set_env.sh",
         "bin/setenv.bash",
+        "python/site-packages/acl/__init__.py",
     ],
 )
 def test_layout(path: str) -> None:

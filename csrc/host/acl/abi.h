@@ -31,9 +31,13 @@ inline constexpr aclError ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
 inline constexpr aclError ACL_ERROR_RT_NO_DEVICE = 207004;
 inline constexpr aclError ACL_ERROR_RT_PARAM_INVALID = 107000;
 inline constexpr aclError ACL_ERROR_RT_CONTEXT_NULL = 107002;
+inline constexpr aclError ACL_ERROR_RT_STREAM_SUBSCRIBE = 107011;
+inline constexpr aclError ACL_ERROR_RT_THREAD_SUBSCRIBE = 107012;
+inline constexpr aclError ACL_ERROR_RT_STREAM_NO_CB_REG = 107015;
 inline constexpr aclError ACL_ERROR_RT_CAPTURE_DEPENDENCY = 107024;
 inline constexpr aclError ACL_ERROR_RT_STREAM_UNJOINED = 107025;
 inline constexpr aclError ACL_ERROR_RT_STREAM_CAPTURE_WRONG = 107030;
+inline constexpr aclError ACL_ERROR_RT_REPORT_TIMEOUT = 507012;
 inline constexpr aclError ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
 
 enum aclDataType : int {};

@@ -39,11 +39,17 @@ const ascendc_host::Processor& processor() {
 
 // The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
 // executor. It is loaded here because initialization is the first thing PyTorch's backend does and happens
-// before any kernel runs. A program without Python, of which it is an extension, has no use for it.
+// before any kernel runs. A program without Python, of which it is an extension, has no use for it, nor has
+// one of Python before it imports PyTorch, whose backend initializes once more.
 aclError load_bridge() {
+    static std::atomic<bool> loaded{false};
     const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
-    if (path == nullptr || *path == '\0' || dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr)
+    if (path == nullptr || *path == '\0' || dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr || loaded)
         return ACL_SUCCESS;
+    void* const torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+    if (torch == nullptr) return ACL_SUCCESS;
+    dlclose(torch);
+    loaded = true;
     if (void* bridge = dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {
         const auto ready = reinterpret_cast<int (*)()>(dlsym(bridge, "ascendgraphBridgeReady"));
         return ready == nullptr ? ACL_SUCCESS : ready();
@@ -112,10 +118,10 @@ ACL_EXPORT aclError aclInit(const char*) {
                                                  ": the host stands for one of " + known);
     }
     settle_devices();
-    if (initialized.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
+    const bool again = initialized.exchange(true);
     const aclError error = load_bridge();
     if (error != ACL_SUCCESS) initialized = false;
-    return error;
+    return error == ACL_SUCCESS && again ? ACL_ERROR_REPEAT_INITIALIZE : error;
 }
 
 ACL_EXPORT aclError aclFinalize() {

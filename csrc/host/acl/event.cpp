@@ -188,6 +188,13 @@ ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
     return ACL_SUCCESS;
 }
 
+// The earlier form, with the numbers the other way round: ACL_EVENT_STATUS_COMPLETE is 0, …_NOT_READY 1.
+ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent handle, int* status) {
+    const aclError error = aclrtQueryEventStatus(handle, status);
+    if (error == ACL_SUCCESS) *status = 1 - *status;
+    return error;
+}
+
 ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, int* status) {
     if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventWaitStatus: status is null");
     if (event_of(handle) == nullptr) return bad_event("aclrtQueryEventWaitStatus");

@@ -211,6 +211,9 @@ ACL_EXPORT aclError aclrtMallocAlign32(void** p, size_t size, int) {
 ACL_EXPORT aclError aclrtMallocWithCfg(void** p, size_t size, int, void*) {
     return allocate("aclrtMallocWithCfg", p, size, Place::kDevice);
 }
+// The runtime's own name of it, which programs with kernels of their own link: the type of memory and the
+// module.
+ACL_EXPORT aclError rtMalloc(void** p, uint64_t size, uint32_t, uint16_t) { return aclrtMalloc(p, size, 0); }
 ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) {
     return allocate("aclrtMallocHost", p, size, Place::kHost);
 }

@@ -148,6 +148,10 @@ void announce_progress();
 // device the call would not return. Reports what failed before.
 aclError await(const std::function<bool()>& ended, const char* function);
 
+// Callbacks that a stream waits for (callbacks.cpp): whether one runs, or waits for its thread.
+enum class Callbacks { kNone, kQueued, kRun };
+Callbacks unfinished_callbacks();
+
 Stream& stream_of(aclrtStream handle);
 // The stream that this thread's work is of; null where none is known.
 const void* work_place();

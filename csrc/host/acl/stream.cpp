@@ -101,7 +101,15 @@ aclError await(const std::function<bool()>& ended, const char* function) {
             }
             deadline = std::chrono::steady_clock::now() + kPatience;
         }
+        const Callbacks callbacks = unfinished_callbacks();
+        if (callbacks == Callbacks::kRun) deadline = std::chrono::steady_clock::now() + kPatience;
         if (std::chrono::steady_clock::now() > deadline) {
+            if (callbacks == Callbacks::kQueued) {
+                return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                            std::string(function) +
+                                ": the stream waits for a callback, and the thread that is subscribed to it "
+                                "does not call aclrtProcessReport; on a device this call would not return");
+            }
             return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                         std::string(function) + ": " + kWaiting +
                             ", and on a device this call would not return; record the event first (a replay "
@@ -323,22 +331,13 @@ ACL_EXPORT aclError aclrtSynchronizeDevice() {
 }
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
 
-ACL_EXPORT aclError aclrtLaunchCallback(void (*fn)(void*), void* user_data, int, aclrtStream stream) {
-    if (fn == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchCallback: fn is null");
-    return stream_of(stream).enqueue({"callback", [fn, user_data] {
-                                          fn(user_data);
+ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, void (*fn)(void*), void* args) {
+    if (fn == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchHostFunc: fn is null");
+    return stream_of(stream).enqueue({"host function", [fn, args] {
+                                          fn(args);
                                           return ACL_SUCCESS;
                                       }});
 }
-
-ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, void (*fn)(void*), void* args) {
-    return aclrtLaunchCallback(fn, args, 0, stream);
-}
-
-// Callbacks run when they are enqueued: a report thread has nothing to process.
-ACL_EXPORT aclError aclrtSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 
 // A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to
 // look at, and the next synchronization with its device returns the error.

@@ -35,12 +35,27 @@ UNIMPLEMENTED(aclrtIpcOpenEventHandle)
 
 // Device binaries: there is no device to load them.
 UNIMPLEMENTED(aclrtBinaryGetFunction)
+UNIMPLEMENTED(aclrtBinaryGetFunctionByEntry)
 UNIMPLEMENTED(aclrtBinaryLoadFromData)
+UNIMPLEMENTED(aclrtBinaryUnLoad)
 UNIMPLEMENTED(aclrtGetFunctionAddr)
+UNIMPLEMENTED(aclrtLaunchKernelWithHostArgs)
 UNIMPLEMENTED(rtDevBinaryRegister)
+UNIMPLEMENTED(rtDevBinaryUnRegister)
+UNIMPLEMENTED(rtFunctionGetMetaInfo)
+UNIMPLEMENTED(rtFunctionGetMetaInfoSize)
 UNIMPLEMENTED(rtFunctionRegister)
 UNIMPLEMENTED(rtGetC2cCtrlAddr)
 UNIMPLEMENTED(rtKernelLaunch)
+UNIMPLEMENTED(rtKernelLaunchWithFlagV2)
+UNIMPLEMENTED(rtKernelLaunchWithHandle)
+UNIMPLEMENTED(rtKernelLaunchWithHandleV2)
+UNIMPLEMENTED(rtRegisterAllKernel)
+UNIMPLEMENTED(rtVectorCoreKernelLaunchWithHandle)
+
+// Told of a stream's beginning and end, which only the memory of such kernels follows.
+UNIMPLEMENTED(aclrtRegStreamStateCallback)
+UNIMPLEMENTED(rtRegStreamStateCallback)
 
 // Dumping of operator inputs and outputs.
 UNIMPLEMENTED(aclmdlInitDump)
@@ -83,4 +98,5 @@ ACL_EXPORT int32_t MsprofRegisterCallback(uint32_t, void*) { return 0; }
 ACL_EXPORT int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) { return 0; }
 ACL_EXPORT int32_t MsprofReportApi(uint32_t, const void*) { return 0; }
 ACL_EXPORT int32_t MsprofReportCompactInfo(uint32_t, const void*, uint32_t) { return 0; }
+ACL_EXPORT uint64_t MsprofStr2Id(const char*, size_t) { return 0; }
 ACL_EXPORT uint64_t MsprofSysCycleTime() { return 0; }

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -32,6 +34,8 @@ ACL_EXPORT int32_t mmDladdr(void* address, Dl_info* info) {
     if (address == nullptr || info == nullptr) return kInvalidParameter;
     return dladdr(address, info) == 0 ? kError : kOk;
 }
+
+ACL_EXPORT int32_t mmGetTid() { return static_cast<int32_t>(syscall(SYS_gettid)); }
 
 ACL_EXPORT int32_t mmGetErrorCode() { return errno; }
 ACL_EXPORT char* mmGetErrorFormatMessage(int32_t code, char* text, uint64_t room) {

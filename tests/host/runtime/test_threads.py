@@ -129,7 +129,7 @@ def test_one_captured_graph_on_eight_threads() -> None:
     with torch.npu.graph(graph):
         count += 1
         stream = ctypes.c_void_p(torch.npu.current_stream().npu_stream)
-        assert acl.aclrtLaunchCallback(call, None, 0, stream) == 0
+        assert acl.aclrtLaunchHostFunc(stream, call, None) == 0
         count += 1
 
     assert together(8, lambda _: [graph.replay() for _ in range(25)] and None) == []
