@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ascend_graph.codegen.msopgen_project import soc_config
+from ascend_graph.codegen.rendering import template
 from ascend_graph.compilation.cache import locked, writable_cache
 from ascend_graph.environment import processor, toolkit_directory
 from ascend_graph.errors import AscendGraphError
@@ -84,8 +85,10 @@ def _shape_functions(operator: PrebuiltOperator) -> tuple[bool, bool, tuple[int,
 
 
 def _digest(operator: PrebuiltOperator, soc: str) -> str:
-    """Return a digest of the package's files and of the toolkit that the companion is built with."""
+    """Return a digest of the package's files and of all that makes the companion of them."""
     digest = hashlib.sha256(f"{operator}\0{soc}\0{sys.version}".encode())
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), template("operator_package/prebuilt.cpp.jinja")):
+        digest.update(path.read_bytes())
     for path in _read_files(operator):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
