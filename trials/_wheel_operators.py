@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -214,13 +216,15 @@ class TriedOperator:
     relation: str | None = None
     #: True if the caller passes the outputs in. A GE graph gives the kernel fresh memory instead.
     writes: bool = False
+    #: False if the package has no InferDataType function and kernels for several dtypes of an output.
+    tells_dtypes: bool = True
 
 
 #: Operators by op type.
 OPERATORS: Mapping[str, TriedOperator] = {
     "AsynchronousCompleteCumsum": TriedOperator(_cumsum),
     "OffsetsRange": TriedOperator(_offsets_range),
-    "SegmentSumCsr": TriedOperator(_segment_sum, "csrSeg[s], values[n] -> y[s - 1]: values"),
+    "SegmentSumCsr": TriedOperator(_segment_sum, "csrSeg[s], values[n] -> y[s - 1]: values", tells_dtypes=False),
     "DenseToJagged": TriedOperator(_dense_to_jagged),
     "JaggedToPaddedDense": TriedOperator(_jagged_to_padded_dense),
     "JaggedToPaddedDenseV2": TriedOperator(_jagged_to_padded_dense_v2, writes=True),
@@ -234,8 +238,6 @@ OPERATORS: Mapping[str, TriedOperator] = {
     "BackwardCodegenAdagradUnweightedExact": TriedOperator(_adagrad, writes=True),
 }
 
-#: Modes that a call is tried in.
-MODES = ("eager", "npugraph_ex", "ge")
 _TYPES = {"int64_t": "int", "double": "float", "float": "float", "bool": "bool", "char": "str"}
 
 
@@ -326,3 +328,22 @@ def differs(got: Tensor, expected: Tensor, tolerance: float) -> str:
     error = (got.double() - expected.double()).abs().max().item() if got.numel() else 0.0
     scale = expected.double().abs().max().item() if got.numel() else 0.0
     return "" if not math.isnan(error) and error <= tolerance * max(scale, 1.0) else f"error {error:g} of {scale:g}"
+
+
+def main() -> None:
+    """Try an operator in the modes that it has, and print a line of JSON for each."""
+    op_type = sys.argv[1]
+    # GE's graphs first: torchair cannot register what they need after npugraph_ex's.
+    for mode in ("eager", "ge", "npugraph_ex"):
+        if mode == "ge" and (OPERATORS[op_type].writes or not OPERATORS[op_type].tells_dtypes):
+            continue
+        try:
+            print(json.dumps({"mode": mode, "problems": problems(op_type, mode)}), flush=True)
+        except Exception as error:
+            print(json.dumps({"mode": mode, "refused": f"{type(error).__name__}: {error}"[:1500]}), flush=True)
+
+
+if __name__ == "__main__":
+    import torch_npu  # noqa: F401
+
+    main()

@@ -99,7 +99,7 @@ def _bits(mask: int) -> tuple[int, ...]:
 
 def prebuilt_function(prototype: OpPrototype) -> ShapeFunction | None:
     """Return the InferShape function of an operator of the first installed package with it that CANN built, or None."""
-    directory = prebuilt_package(prototype.op_type, with_library=True)
+    directory = prebuilt_package(prototype.op_type, infers=True)
     library = None if directory is None else prototype_library(directory)
     if library is None:
         return None
@@ -107,18 +107,17 @@ def prebuilt_function(prototype: OpPrototype) -> ShapeFunction | None:
     return None if functions is None else shape_function(prototype, functions, library)
 
 
-def prebuilt_package(op_type: str, *, with_library: bool = False) -> Path | None:
+def prebuilt_package(op_type: str, *, infers: bool = False) -> Path | None:
     """Return the first installed package that CANN built and that has an operator, or None.
 
     Args:
         op_type: The operator.
-        with_library: If true, packages without a library of prototypes for this machine are passed over.
+        infers: If true, only packages with a library of prototypes for this machine count, else those with kernels.
     """
     for headers in package_directories():
         directory = headers.parent.parent
-        if not (directory / "op_impl/ai_core/tbe").is_dir() or open_package(directory) is not None:
-            continue
-        if op_type in _op_types(headers) and not (with_library and prototype_library(directory) is None):
+        has_part = prototype_library(directory) is not None if infers else (directory / "op_impl/ai_core/tbe").is_dir()
+        if has_part and open_package(directory) is None and op_type in _op_types(headers):
             return directory
     return None
 

@@ -23,7 +23,7 @@ from ascend_graph.host.architecture import architecture
 from ascend_graph.host.packages.build import staged_package
 from ascend_graph.host.packages.format import METADATA
 from ascend_graph.host.packages.prebuilt import registered_functions
-from ascend_graph.host.prebuilt.contents import PrebuiltOperator, find_operator
+from ascend_graph.host.prebuilt.contents import PrebuiltOperator, check_includes, find_operator
 from ascend_graph.host.prebuilt.definition import definition_source
 from ascend_graph.host.prebuilt.tiling_structures import library_facts
 from ascend_graph.host.projects.build import build
@@ -42,6 +42,7 @@ def companion(package: Path, op_type: str) -> Path:
     """
     soc = processor(os.environ)
     operator = find_operator(package.resolve(), op_type, soc_config(soc))
+    check_includes(operator)
     with writable_cache() as cache:
         root = cache / "prebuilt" / f"{operator.kernel.stem}-{_digest(operator, soc)}"
         if not (root / "package" / METADATA).exists():
@@ -87,7 +88,9 @@ def _shape_functions(operator: PrebuiltOperator) -> tuple[bool, bool, tuple[int,
 def _digest(operator: PrebuiltOperator, soc: str) -> str:
     """Return a digest of the package's files and of all that makes the companion of them."""
     digest = hashlib.sha256(f"{operator}\0{soc}\0{sys.version}".encode())
-    for path in (*sorted(Path(__file__).parent.glob("*.py")), template("operator_package/prebuilt.cpp.jinja")):
+    # The operator's value has what the other modules make of the package.
+    own = (Path(__file__), Path(__file__).with_name("definition.py"), template("operator_package/prebuilt.cpp.jinja"))
+    for path in own:
         digest.update(path.read_bytes())
     for path in _read_files(operator):
         digest.update(path.name.encode())

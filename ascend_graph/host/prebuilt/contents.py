@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ from ascend_graph.prototypes import DataType, OpPrototype
 
 #: Directory of an operator package with its kernels and tiling functions.
 _TBE = Path("op_impl/ai_core/tbe")
+_INSTEAD = "Build the kernel's sources with ascend-graph build, or give register_op a function as eager="
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _DTYPES = {dtype.name.lower(): dtype for dtype in DataType} | {
     "float32": DataType.FLOAT, "float64": DataType.DOUBLE, "bfloat16": DataType.BF16,
 }  # fmt: skip
@@ -86,6 +90,29 @@ def find_operator(package: Path, op_type: str, soc: str) -> PrebuiltOperator:
     )
 
 
+def check_includes(operator: PrebuiltOperator) -> None:
+    """Raise an error if the kernel's source includes files of its author's repository that the package does not carry.
+
+    Raises:
+        OperatorPackageError: The message names the files.
+    """
+    seen, left, missing = {operator.kernel}, [operator.kernel], []
+    while left:
+        path = left.pop()
+        for name in _INCLUDE.findall(path.read_text(errors="replace")):
+            included = Path(os.path.normpath(path.parent / name))
+            if included.is_file() and included not in seen:
+                seen.add(included)
+                left.append(included)
+            elif not included.is_file() and name.startswith("../"):
+                missing.append(name)
+    if missing:
+        raise OperatorPackageError(
+            f"{operator.prototype.op_type}: the source of its kernel includes {', '.join(sorted(set(missing)))}, which "
+            f"{operator.package} does not carry, and its binaries are for a device. {_INSTEAD}"
+        )
+
+
 def _configuration(package: Path, op_type: str, soc: str) -> Mapping[str, Any]:
     """Return what the package's configuration for a SoC says of an operator."""
     root = package / _TBE / "config"
@@ -135,7 +162,7 @@ def _kernel_source(package: Path, op_type: str, stem: str) -> tuple[Path, Path]:
     raise OperatorPackageError(
         f"{op_type}: {package} does not carry the source of its kernel ({_TBE}/*_impl/…/{stem}.cpp)"
         + (f", only {binaries} binaries for a device, which cannot run on the host" if binaries else "")
-        + ". Build the kernel's sources with ascend-graph build, or give register_op a function as eager="
+        + f". {_INSTEAD}"
     )
 
 

@@ -1,7 +1,7 @@
 // Calls of the functions that a library of an operator package registers, by the library's path.
 //
-// A tiling function writes into buffers with an inaccessible page after each: what goes beyond is a fault of
-// that function, not a broken heap.
+// A tiling function writes into buffers with an inaccessible page after each: where it goes beyond, it is
+// ended, and the heap stays as it is.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ascend_graph.host.packages.format import OperatorPackageError
-from ascend_graph.host.prebuilt.contents import find_operator
+from ascend_graph.host.prebuilt.contents import check_includes, find_operator
 from ascend_graph.host.prebuilt.definition import definition_source
 from ascend_graph.host.prebuilt.tiling_structures import library_facts
 from ascend_graph.prototypes import DataType
@@ -72,6 +72,18 @@ def test_a_package_with_binaries_alone_is_refused_by_name(copied: Path) -> None:
     binary.write_bytes(b"")
     with pytest.raises(OperatorPackageError, match=r"Doubled: .*only 1 binaries for a device.*ascend-graph build"):
         find_operator(copied, "Doubled", SOC)
+
+
+def test_a_source_with_headers_that_the_package_lacks_is_refused_by_name(copied: Path) -> None:
+    kernel = copied / TBE / "vendor_impl/dynamic/doubled.cpp"
+    (kernel.parent / "own.h").write_text(
+        '#include "../../../../common_ops/sharder.h"\n#include "other_of_the_toolkit.h"\n'
+    )
+    kernel.write_text('#include "own.h"\n' + kernel.read_text())
+    with pytest.raises(
+        OperatorPackageError, match=r"Doubled: .*includes ../../../../common_ops/sharder.h, which .*vendor"
+    ):
+        check_includes(find_operator(copied, "Doubled", SOC))
 
 
 def test_a_package_for_another_machine_is_refused_by_name(copied: Path) -> None:
