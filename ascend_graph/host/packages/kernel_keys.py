@@ -56,7 +56,7 @@ def write_later_keys(libraries: Sequence[CppLibrary], keys: Sequence[str], packa
     stem.with_name(f"{stem.name}.keys").write_text("\n".join(lines), errors="surrogateescape")
 
 
-def compile_key(stem: Path, key: str) -> Path:
+def compile_key(stem: Path, key: int | str) -> Path:
     """Compile a kernel's library for one tiling key, or for all of them, into its package.
 
     Args:
@@ -70,7 +70,7 @@ def compile_key(stem: Path, key: str) -> Path:
     """
     package = stem.absolute().parents[3]
     described = json.loads(stem.with_name(f"{stem.name}.json").read_text())
-    flag = described["flags_by_key"].get(key)
+    flag = described["flags_by_key"].get(str(key))
     if flag is None:
         known = ", ".join(described["flags_by_key"])
         raise OperatorPackageError(f"{stem.name}: tiling key {key} is not one of the kernel's; expected {known}")

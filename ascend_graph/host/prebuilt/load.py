@@ -18,6 +18,8 @@ from ascend_graph.host.packages.prebuilt import prebuilt_package
 if TYPE_CHECKING:
     from ascend_graph.host.kernels import HostKernel
 
+#: Without the working directory, where anything may lie.
+_BUILD = "import sys; sys.path.pop(0); from ascend_graph.host.prebuilt.companion import main; main()"
 _loaded: dict[Path, ctypes.CDLL] = {}
 
 
@@ -32,8 +34,9 @@ def find_prebuilt_kernel(op_type: str) -> HostKernel | None:
     if directory is None:
         return None
     # In a process of its own, as for aclnn calls: the package's libraries are asked what they register.
-    command = [sys.executable, "-m", "ascend_graph.host.prebuilt.companion", str(directory), op_type]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", _BUILD, str(directory), op_type], stdout=subprocess.PIPE, text=True, check=False
+    )
     if run.returncode != 0:
         raise OperatorPackageError(run.stdout.strip() or f"{op_type}: the build of its kernel failed without a message")
     package = open_package(Path(run.stdout.strip()))

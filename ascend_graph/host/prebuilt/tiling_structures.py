@@ -1,7 +1,7 @@
 """Tiling structures that a package's library registers: kernels are compiled with them.
 
 CANN's packages do not carry their headers. The library is loaded in a process of its own, as its constructors are authors'
-code: ``python -m ascend_graph.host.prebuilt.tiling_structures LIBRARY`` prints them as JSON.
+code.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ascend_graph.host.packages.format import OperatorPackageError
 from ascend_graph.host.packages.prebuilt import PrebuiltFunctions, registered_functions
 
 _LIMIT = 120.0
+#: Without the working directory, where anything may lie.
+_ASK = "import sys; sys.path.pop(0); from ascend_graph.host.prebuilt.tiling_structures import main; main()"
 _NUMBERS = frozenset(
     ["bool", "float", "double", *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
@@ -47,7 +49,7 @@ def library_facts(library: Path, op_type: str) -> LibraryFacts:
     """
     try:
         run = subprocess.run(
-            [sys.executable, "-m", __name__, str(library)],
+            [sys.executable, "-c", _ASK, str(library)],
             capture_output=True,
             text=True,
             check=False,
@@ -115,7 +117,8 @@ def _values_read(functions: PrebuiltFunctions) -> list[int]:
     return sorted({*functions.data_inputs, *functions.tiling_data_inputs})
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print what the library that this process's argument names registers, or exit with 1 and say why it does not load."""
     try:
         registered = registered_functions(Path(sys.argv[1]))
     except OperatorPackageError as error:
