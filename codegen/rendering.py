@@ -46,6 +46,11 @@ def render(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
 
 
+def template(name: str) -> Path:
+    """Return the file of a template."""
+    return Path(__file__).parent / "templates" / name
+
+
 def identifier(name: str) -> str:
     """Return ``name`` itself if it is an ASCII identifier.
 

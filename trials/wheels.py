@@ -5,9 +5,12 @@
 
 A wheel is what ``ascend-graph survey`` takes: a .whl file, an unpacked directory or an installed distribution. Each
 library that misses nothing is loaded, in a process of its own; ``died`` counts the processes that crashed. The
-functions of its packages are then ``called`` with null arguments: one that answers with an error code was ``refused``.
-``--import`` imports its modules and entry points, which executes their code. The last line is JSON by wheel: ``imports,
-libraries, loaded, missing_symbols, operators, called, refused, died``.
+functions of its packages are then called with null arguments: ``null_calls``, of which ``null_refused`` answered with an
+error code. Operators that a package has for the host's SoC are ``tried`` with the calls of ``_wheel_operators.py``, in eager
+mode, GE graphs and npugraph_ex captures: ``called`` if all of them ran, ``equal`` if all agree with plain PyTorch,
+``refused`` if one ended with an error; ``untried`` have no calls there. ``--import`` imports its modules and entry points,
+which executes their code. The last line is JSON by wheel: ``imports, libraries, loaded, missing_symbols, operators,
+null_calls, null_refused, tried, called, equal, refused, untried, died``.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ascend_graph.codegen.msopgen_project import soc_config
+
 from ascend_graph.doctor.wheels import AvailableSymbols, WheelSurvey, opened, survey_wheel, try_imports
+from ascend_graph.environment import processor
 
 _PHASE = "GetWorkspaceSize"
 _MOST_PARAMETERS = 64
@@ -59,6 +65,7 @@ def figures(wheel: str, machine: AvailableSymbols, imports: bool) -> dict[str, A
         targets = [*found.modules, *(value for _, _, value in found.entry_points)] if imports else []
         imported = list(try_imports(files.root, targets, time_limit=300))
         states, statuses = _loaded(files.root, found)
+        tried = _tried(files.root, found)
     for one in imported:
         print(f"{one.target}: {one.state} {one.error}", file=sys.stderr)
     operators = {name for one in found.packages for name in one.prototypes}
@@ -68,9 +75,10 @@ def figures(wheel: str, machine: AvailableSymbols, imports: bool) -> dict[str, A
         "loaded": states["loaded"],
         "missing_symbols": len(found.missing),
         "operators": len(operators),
-        "called": states["called"],
-        "refused": sum(statuses.values()) - statuses[0],
-        "died": states["died"] + sum(one.state == "died" for one in imported),
+        "null_calls": states["called"],
+        "null_refused": sum(statuses.values()) - statuses[0],
+        **{name: tried[name] for name in ("tried", "called", "equal", "refused", "untried")},
+        "died": states["died"] + tried["died"] + sum(one.state == "died" for one in imported),
         "statuses": {str(status): count for status, count in sorted(statuses.items())},
     }
 
@@ -89,6 +97,46 @@ def _loaded(root: Path, found: WheelSurvey) -> tuple[Counter[str], Counter[int]]
             elif result["state"] != "loaded":
                 print(f"{library.path}: {result['state']}: {result['detail']}", file=sys.stderr)
     return states, statuses
+
+
+def _tried(root: Path, found: WheelSurvey) -> Counter[str]:
+    """Call the operators of packages for the host's SoC; they are registered, compiled and compared in processes."""
+    soc, counts = soc_config(f"ai_core-{processor(os.environ)}"), Counter[str]()
+    known = _known_operators()
+    for package in found.packages:
+        for op_type in package.operators.get(soc, ()):
+            if op_type not in known:
+                counts["untried"] += 1
+                continue
+            results, ended = _try_operator(root / package.path, op_type)
+            counts["tried"] += 1
+            counts["died"] += ended < 0
+            for one in results:
+                text = one.get("refused") or one["problems"] or "equal"
+                print(f"{op_type} {one['mode']}: {text}", file=sys.stderr, flush=True)
+            ran = ended == 0 and all("refused" not in one for one in results)
+            counts["called"] += ran
+            counts["equal"] += ran and not any(one["problems"] for one in results)
+            counts["refused"] += ended >= 0 and not ran
+    return counts
+
+
+def _try_operator(package: Path, op_type: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the results of an operator by mode, and how the process ended."""
+    environment = os.environ | {"ASCEND_CUSTOM_OPP_PATH": str(package)}
+    environment["LD_LIBRARY_PATH"] = f"{package}/op_api/lib:{environment.get('LD_LIBRARY_PATH', '')}"
+    command = [sys.executable, str(Path(__file__).with_name("_wheel_operators.py")), op_type]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1800)
+    if done.returncode:
+        print(f"{op_type}: {done.stderr[-1000:]}", file=sys.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.returncode
+
+
+def _known_operators() -> frozenset[str]:
+    """Return the operators that have calls; the module imports torch, which surveys do without."""
+    from trials._wheel_operators import OPERATORS
+
+    return frozenset(OPERATORS)
 
 
 def main() -> None:

@@ -25,6 +25,8 @@ from ascend_graph.host.packages.format import OperatorPackageError
 
 #: Keys of one kernel and combination of dtypes up to which all are compiled when the package is built.
 MOST_KEYS = 16
+#: Stands for a key where one library is for all tiling keys.
+WHOLE = "whole"
 #: Seconds that compiling one key may take.
 _LIMIT = 600.0
 _PACKAGE, _TOOLKIT = "{package}", "{toolkit}"
@@ -33,33 +35,33 @@ _PATHS = ("sources", "include_directories", "library_directories", "stable_direc
 _TEXTS = ("libraries", "flags", "link_first", "link_options")
 
 
-def write_later_keys(libraries: Sequence[CppLibrary], keys: Sequence[int], package: Path, directory: Path) -> None:
+def write_later_keys(libraries: Sequence[CppLibrary], keys: Sequence[str], package: Path, directory: Path) -> None:
     """Write into a package what compiles a kernel's other tiling keys.
 
     Args:
         libraries: The libraries of one kernel and combination of dtypes, which differ in their names' and last flags' key.
-        keys: The tiling key of each.
+        keys: The tiling key of each, or :data:`WHOLE` for a library that is for all of them.
         package: The package's directory.
         directory: The directory of its kernels.
     """
     stem = directory / libraries[0].name.removesuffix(f"_{keys[0]}")
     described = {
-        "flags_by_key": {str(key): library.flags[-1] for key, library in zip(keys, libraries, strict=True)},
+        "flags_by_key": {key: library.flags[-1] for key, library in zip(keys, libraries, strict=True)},
         "library": _described(libraries[0], package) | {"flags": list(libraries[0].flags[:-1])},
         "files": _digests(libraries[0], package),
     }
     directory.mkdir(parents=True, exist_ok=True)
     stem.with_name(f"{stem.name}.json").write_text(json.dumps(described))
-    lines = [sys.executable, *map(str, keys), ""]
+    lines = [sys.executable, *keys, ""]
     stem.with_name(f"{stem.name}.keys").write_text("\n".join(lines), errors="surrogateescape")
 
 
-def compile_key(stem: Path, key: int) -> Path:
-    """Compile a kernel's library for one tiling key into its package.
+def compile_key(stem: Path, key: int | str) -> Path:
+    """Compile a kernel's library for one tiling key, or for all of them, into its package.
 
     Args:
         stem: The path of the kernel's files without their ends, ``<package>/op_impl/host/kernels/add_custom_0``.
-        key: The tiling key.
+        key: The tiling key, or :data:`WHOLE`.
 
     Raises:
         OperatorPackageError: The package does not have the key, the author's sources have changed, or the package cannot
@@ -73,8 +75,9 @@ def compile_key(stem: Path, key: int) -> Path:
         known = ", ".join(described["flags_by_key"])
         raise OperatorPackageError(f"{stem.name}: tiling key {key} is not one of the kernel's; expected {known}")
     _check_files(described["files"], package)
-    library = _library(described["library"], package, f"{stem.name}_{key}", flag, described["files"])
-    target = stem.with_name(f"{stem.name}_{key}.so")
+    name = stem.name if key == WHOLE else f"{stem.name}_{key}"
+    library = _library(described["library"], package, name, flag, described["files"])
+    target = stem.with_name(f"{name}.so")
     compiled = library.build(time_limit=_LIMIT)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -145,7 +148,7 @@ def _library(
 def main() -> None:
     """Compile the key that this process's arguments name; print what is wrong and exit with 1 if it fails."""
     try:
-        compile_key(Path(sys.argv[1]), int(sys.argv[2]))
+        compile_key(Path(sys.argv[1]), sys.argv[2])
     except (AscendGraphError, OSError, ValueError, KeyError) as error:
         print(error)
         raise SystemExit(1) from None

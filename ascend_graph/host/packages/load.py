@@ -66,11 +66,12 @@ def find_package_kernel(op_type: str) -> HostKernel | None:
     with _lock:
         if op_type not in _kernels:
             package = next((p for p in installed_packages() if op_type in p.metadata), None)
-            _kernels[op_type] = None if package is None else _package_kernel(package, op_type)
+            _kernels[op_type] = None if package is None else package_kernel(package, op_type)
         return _kernels[op_type]
 
 
-def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
+def package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
+    """Return a package's kernel for a GE operator in the graph engine's form; the package's library is loaded."""
     from ascend_graph.host.kernels import HostKernel
 
     prototype = find_prototype(op_type)

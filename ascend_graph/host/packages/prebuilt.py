@@ -49,6 +49,8 @@ class PrebuiltFunctions:
     #: Positions of the inputs whose values InferShape reads, and of the outputs whose shape only the kernel knows.
     data_inputs: tuple[int, ...]
     outputs_by_kernel: tuple[int, ...]
+    #: Positions of the inputs whose values the tiling function reads.
+    tiling_data_inputs: tuple[int, ...] = ()
 
 
 def prototype_library(directory: Path) -> Path | None:
@@ -78,7 +80,12 @@ def registered_functions(library: Path) -> Mapping[str, PrebuiltFunctions]:
     def add(_context: Any, functions: Any) -> None:
         one = functions[0]
         found[one.op_type.decode()] = PrebuiltFunctions(
-            one.infer_shape, one.infer_dtype, one.tiling, _bits(one.data_inputs), _bits(one.outputs_by_kernel)
+            one.infer_shape,
+            one.infer_dtype,
+            one.tiling,
+            _bits(one.data_inputs),
+            _bits(one.outputs_by_kernel),
+            _bits(one.tiling_data_inputs),
         )
 
     if toolkit_library("libexe_graph.so").ascendgraphPackageFunctions(*entries, None, _SINK(add)):
@@ -92,13 +99,26 @@ def _bits(mask: int) -> tuple[int, ...]:
 
 def prebuilt_function(prototype: OpPrototype) -> ShapeFunction | None:
     """Return the InferShape function of an operator of the first installed package with it that CANN built, or None."""
+    directory = prebuilt_package(prototype.op_type, infers=True)
+    library = None if directory is None else prototype_library(directory)
+    if library is None:
+        return None
+    functions = registered_functions(library).get(prototype.op_type)
+    return None if functions is None else shape_function(prototype, functions, library)
+
+
+def prebuilt_package(op_type: str, *, infers: bool = False) -> Path | None:
+    """Return the first installed package that CANN built and that has an operator, or None.
+
+    Args:
+        op_type: The operator.
+        infers: If true, only packages with a library of prototypes for this machine count, else those with kernels.
+    """
     for headers in package_directories():
         directory = headers.parent.parent
-        library = prototype_library(directory)
-        if library is None or open_package(directory) is not None or prototype.op_type not in _op_types(headers):
-            continue
-        functions = registered_functions(library).get(prototype.op_type)
-        return None if functions is None else shape_function(prototype, functions, library)
+        has_part = prototype_library(directory) is not None if infers else (directory / "op_impl/ai_core/tbe").is_dir()
+        if has_part and open_package(directory) is None and op_type in _op_types(headers):
+            return directory
     return None
 
 

@@ -112,7 +112,9 @@ def build(project: OperatorProject, description: Description, relations: Mapping
     prototypes = [operator.prototype for operator in operators]
     directory = work / "op_impl/host/kernels"
     declared = [library for o in operators for library in kernel_libraries(project, o, description.tilings, work)]
-    kernels = declared if project.options.all_keys else take_later_keys(declared, work, directory)
+    kernels = tuple(declared)
+    if not project.options.all_keys:
+        kernels = take_later_keys(declared, work, directory, on_launch=project.options.on_launch)
     _install_functions(project, prototypes, work)
     with ThreadPoolExecutor(jobs()) as pool:
         built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), kernels))

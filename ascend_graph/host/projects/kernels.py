@@ -12,7 +12,7 @@ from ascend_graph.codegen.operator_package import KernelInstance, TilingStructur
 from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.compilation import CppLibrary
 from ascend_graph.host.packages.format import OperatorPackageError
-from ascend_graph.host.packages.kernel_keys import MOST_KEYS, write_later_keys
+from ascend_graph.host.packages.kernel_keys import MOST_KEYS, WHOLE, write_later_keys
 from ascend_graph.host.projects.describe import GENERATED_SOURCES
 from ascend_graph.host.projects.libraries import COMPILE_LIMIT, kernel_library
 from ascend_graph.host.projects.model import KernelSource, OperatorProject, ProjectOperator
@@ -106,24 +106,32 @@ def _for_each_key(library: CppLibrary, keys: Sequence[int], macro: str) -> tuple
     )
 
 
-def take_later_keys(libraries: Sequence[CppLibrary], package: Path, directory: Path) -> tuple[CppLibrary, ...]:
+def take_later_keys(
+    libraries: Sequence[CppLibrary], package: Path, directory: Path, *, on_launch: bool = False
+) -> tuple[CppLibrary, ...]:
     """Return the kernel libraries to compile now; of many tiling keys the first, and the others when they are launched.
 
     Args:
         libraries: The libraries of a package's kernels.
         package: The package's directory.
         directory: The directory of its kernels, where the later keys are described.
+        on_launch: If true, none is compiled now.
     """
     now: list[CppLibrary] = []
     for _, group in groupby(libraries, key=lambda one: one.sources):
         same = list(group)
-        if len(same) > MOST_KEYS:
-            keys = [int(one.name.rpartition("_")[2]) for one in same]
+        if len(same) > MOST_KEYS or on_launch:
+            keys = [_key_of(one) for one in same]
             write_later_keys(same, keys, package, directory)
-            now.append(same[0])
+            now += [] if on_launch else same[:1]
         else:
             now += same
     return tuple(now)
+
+
+def _key_of(library: CppLibrary) -> str:
+    """Return the tiling key that a kernel's library is for, or the word for one that is for all of them."""
+    return library.name.removeprefix(library.sources[0].stem).lstrip("_") or WHOLE
 
 
 def by_tiling_key(library: CppLibrary, keys: Sequence[int]) -> tuple[CppLibrary, ...]:

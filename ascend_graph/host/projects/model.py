@@ -33,6 +33,8 @@ class BuildOptions:
     architecture: Architecture = DAV_2201
     #: If true, all tiling keys of every kernel are compiled, however many.
     all_keys: bool = False
+    #: If true, each kernel is compiled when it is first launched with its dtypes.
+    on_launch: bool = False
 
     @property
     def definition_flags(self) -> tuple[str, ...]:

@@ -86,6 +86,13 @@ struct List {  // followed by the elements
 };
 static_assert(sizeof(List) == 56);
 
+struct TilingData {
+    size_t capacity = 0, size = 0;
+    void* data = nullptr;
+    uint8_t reserved[40] = {};
+};
+static_assert(sizeof(TilingData) == 64);
+
 struct AnyValue {
     void* word = nullptr;
     void (*destroy)(void*) = nullptr;

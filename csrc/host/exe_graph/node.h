@@ -105,7 +105,13 @@ struct Side {
         origin.rank = static_cast<size_t>(given.rank);
         for (size_t axis = 0; axis < origin.rank; ++axis) origin.sizes[axis] = given.sizes[axis];
         tensor.shape.storage = origin;
-        tensor.format.origin = tensor.format.storage = given.format;
+        if (given.kept_rank > 0) {
+            Shape& kept = tensor.shape.storage = Shape();
+            kept.rank = static_cast<size_t>(given.kept_rank);
+            for (size_t axis = 0; axis < kept.rank; ++axis) kept.sizes[axis] = given.kept[axis];
+        }
+        tensor.format.storage = given.format;
+        tensor.format.origin = given.kept_rank > 0 ? kND : given.format;
         tensor.dtype = given.dtype;
         tensor.data.address = given.data;
         tensor.data.placement = given.data == nullptr ? TensorData::kOnDevice : TensorData::kOnHost;

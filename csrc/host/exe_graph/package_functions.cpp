@@ -8,6 +8,7 @@
 #include "acl/abi.h"
 #include "ascend_graph/host_runtime.h"
 #include "exe_graph/node.h"
+#include "exe_graph/package_library.h"
 
 namespace gert {
 
@@ -29,7 +30,7 @@ namespace {
 using namespace ascend_graph::host;
 using layout::Functions;
 
-constexpr int kInferShapeFailed = 561002;  // ACLNN_ERR_INNER_INFERSHAPE_ERROR
+constexpr int kInferShapeFailed = 561001;  // ACLNN_ERR_INNER_INFERSHAPE_ERROR
 constexpr int kInner = 561000;             // ACLNN_ERR_INNER
 
 int fail(int code, const std::string& text) { return ascendgraphFail(code, text.c_str()); }
@@ -66,30 +67,42 @@ struct PackageFunctions {
     uint64_t data_inputs, tiling_data_inputs, outputs_by_kernel;
 };
 
+namespace ascend_graph::host::layout {
+
+const Functions* read_table(size_t (*count)(), int32_t (*fill)(void*, size_t), size_t* entries) {
+    if (count == nullptr || fill == nullptr)
+        return fail(kInner, "the library lacks GetRegisteredOpNum or GetOpImplFunctionsV2"), nullptr;
+    *entries = count();
+    // Leaked with what the library puts there: it is asked once. Twice the memory, for a table with larger
+    // entries.
+    auto* table = static_cast<char*>(std::calloc(2 * *entries + 1, sizeof(Functions)));
+    for (size_t i = 0; i < *entries; ++i) new (table + i * sizeof(Functions)) Functions;
+    if (*entries != 0 && fill(table, *entries) != 0)
+        return fail(kInner, "GetOpImplFunctionsV2 failed"), nullptr;
+    const auto* functions = reinterpret_cast<const Functions*>(table);
+    for (size_t i = 0; i < *entries; ++i) {
+        const Functions& one = functions[i];
+        if (one.size == sizeof(Functions) - sizeof(one.op_type) && one.version == Functions::kVersion)
+            continue;
+        fail(kInner, "the library's table of functions (OpImplFunctionsV2) has entries of " +
+                         std::to_string(one.size) + " bytes and version " + std::to_string(one.version) +
+                         "; expected " + std::to_string(sizeof(Functions) - sizeof(one.op_type)) +
+                         " bytes and version " + std::to_string(Functions::kVersion) +
+                         ". Use a package that was built with CANN 8.5 or newer");
+        return nullptr;
+    }
+    return functions;
+}
+
+}  // namespace ascend_graph::host::layout
+
 // Tells `sink` the functions that a library registered. `count` and `fill` are its GetRegisteredOpNum and
 // GetOpImplFunctionsV2. The library's table has to have the layout that is known here.
 ACL_EXPORT int ascendgraphPackageFunctions(size_t (*count)(), int32_t (*fill)(void*, size_t), void* context,
                                            void (*sink)(void*, const PackageFunctions*)) {
-    if (count == nullptr || fill == nullptr)
-        return fail(kInner, "the library lacks GetRegisteredOpNum or GetOpImplFunctionsV2");
-    const size_t entries = count();
-    if (entries == 0) return 0;
-    // Leaked with what the library puts there: it is asked once. Twice the memory, for a table with larger
-    // entries.
-    auto* table = static_cast<char*>(std::calloc(2 * entries, sizeof(Functions)));
-    for (size_t i = 0; i < entries; ++i) new (table + i * sizeof(Functions)) Functions;
-    if (fill(table, entries) != 0) return fail(kInner, "GetOpImplFunctionsV2 failed");
-    const auto* functions = reinterpret_cast<const Functions*>(table);
-    for (size_t i = 0; i < entries; ++i) {
-        const Functions& one = functions[i];
-        if (one.size != sizeof(Functions) - sizeof(one.op_type) || one.version != Functions::kVersion)
-            return fail(kInner, "the library's table of functions (OpImplFunctionsV2) has entries of " +
-                                    std::to_string(one.size) + " bytes and version " +
-                                    std::to_string(one.version) + "; expected " +
-                                    std::to_string(sizeof(Functions) - sizeof(one.op_type)) +
-                                    " bytes and version " + std::to_string(Functions::kVersion) +
-                                    ". Use a package that was built with CANN 8.5 or newer");
-    }
+    size_t entries = 0;
+    const Functions* functions = layout::read_table(count, fill, &entries);
+    if (functions == nullptr) return kInner;
     for (size_t i = 0; i < entries; ++i) {
         const Functions& one = functions[i];
         const PackageFunctions found{

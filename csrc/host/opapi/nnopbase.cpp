@@ -2,7 +2,8 @@
 // any order, and becomes an executor when its workspace is asked for.
 //
 // The kernels of such an operator package are binaries for a device. A call runs the kernel that another
-// package registered for the operator's type, one that was built for the host; without one it is refused.
+// package registered for the operator's type, one that was built for the host, or that of the package's
+// companion (companion.h); without one it is refused.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "acl/abi.h"
 #include "ascendc_host/internal/processors.h"
+#include "opapi/companion.h"
 #include "opapi/executor.h"
 
 using namespace ascend_graph::host;
@@ -242,9 +244,12 @@ aclnnStatus check_support(const Call& call, const SupportList& list, const uint3
                     "; expected a package for it. Select another SoC with ASCEND_GRAPH_HOST_SOC");
 }
 
-aclnnStatus complete(Call& call, uint64_t* workspace_size) {
+aclnnStatus complete(Call& call, const void* caller, uint64_t* workspace_size) {
     if (call.refused != 0) return call.refused;
-    const KernelEntry kernel = ascendgraphFindKernel(call.op_type.c_str());
+    std::string why;
+    const KernelEntry kernel = kernel_of_package(call.op_type, caller, why);
+    if (kernel == nullptr && !why.empty())
+        return fail(kFindKernel, call.op_type + ": its kernel is not there: " + why);
     if (kernel == nullptr) {
         return fail(kFindKernel,
                     call.op_type +
@@ -370,7 +375,7 @@ ACL_EXPORT aclnnStatus NnopbaseRunForWorkspace(void* executor, uint64_t* workspa
     if (call == nullptr) return kParamNullptr;
     if (workspace_size == nullptr)
         return fail(kParamNullptr, call->op_type + ": workspaceSize must not be null");
-    const aclnnStatus error = complete(*call, workspace_size);
+    const aclnnStatus error = complete(*call, __builtin_return_address(0), workspace_size);
     if (error == 0) call->executor = nullptr;  // it is the caller's
     return error;
 }

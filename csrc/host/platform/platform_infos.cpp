@@ -141,3 +141,11 @@ uint32_t PlatformInfoManager::GetRuntimePlatformInfosByDevice(const uint32_t&, P
 }
 
 }  // namespace fe
+
+// A description of this process's processor, which the calling thread may change until it asks again; null
+// without one.
+ACL_EXPORT void* ascendgraphPlatformOfThread() {
+    static thread_local fe::PlatFormInfos infos;
+    return fe::PlatformInfoManager::Instance().GetRuntimePlatformInfosByDevice(0, infos, true) == 0 ? &infos
+                                                                                                    : nullptr;
+}

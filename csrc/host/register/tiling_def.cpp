@@ -39,6 +39,9 @@ class EXPORTED TilingDef {
     void InitData();
     void GeLogError(const std::string& text) const;
 
+    const std::vector<FieldInfo>& fields() const { return fields_; }
+    const char* class_name() const { return class_name_ == nullptr ? "" : class_name_; }
+
   private:
     void place_structures();
 
@@ -102,6 +105,7 @@ class EXPORTED CTilingDataClassFactory {
     static CTilingDataClassFactory& GetInstance();
     void RegisterTilingData(const char* op_type, TilingDataConstructor create);
     std::shared_ptr<TilingDef> CreateTilingDataInstance(const char* op_type);
+    std::vector<std::string> op_types();
 
   private:
     std::mutex mutex_;
@@ -125,4 +129,29 @@ std::shared_ptr<TilingDef> CTilingDataClassFactory::CreateTilingDataInstance(con
     return found == by_type_.end() || found->second == nullptr ? nullptr : found->second();
 }
 
+std::vector<std::string> CTilingDataClassFactory::op_types() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::string> types;
+    for (const auto& [op_type, create] : by_type_) types.push_back(op_type);
+    return types;
+}
+
 }  // namespace optiling
+
+// Tells `sink` each field of the structures that loaded libraries registered: op type, structure, the
+// structure's size, the field's kind, type, name and length. A structure without fields has one of no kind.
+ACL_EXPORT void ascendgraphTilingStructures(void* context,
+                                            void (*sink)(void*, const char*, const char*, size_t, const char*,
+                                                         const char*, const char*, size_t)) {
+    optiling::CTilingDataClassFactory& factory = optiling::CTilingDataClassFactory::GetInstance();
+    for (const std::string& op_type : factory.op_types()) {
+        const std::shared_ptr<optiling::TilingDef> one = factory.CreateTilingDataInstance(op_type.c_str());
+        if (one == nullptr) continue;
+        const auto tell = [&](const char* kind, const char* type, const char* name, size_t length) {
+            sink(context, op_type.c_str(), one->class_name(), one->GetDataSize(), kind, type, name, length);
+        };
+        if (one->fields().empty()) tell("", "", "", 0);
+        for (const optiling::FieldInfo& field : one->fields())
+            tell(field.kind, *field.kind == '2' ? field.structure : field.dtype, field.name, field.length);
+    }
+}

@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 def find_kernel(op_type: str) -> HostKernel | None:
     """Find the kernel of a GE operator: an installed operator package's, a built-in one, or a library class's."""
     from ascend_graph.host.packages.load import find_package_kernel
+    from ascend_graph.host.prebuilt.load import find_prebuilt_kernel
     from ascend_graph.host.runtime.engine.custom import find_custom_kernel
 
-    return find_package_kernel(op_type) or find_host_kernel(op_type) or find_custom_kernel(op_type)
+    return (
+        find_package_kernel(op_type)
+        or find_prebuilt_kernel(op_type)
+        or find_host_kernel(op_type)
+        or find_custom_kernel(op_type)
+    )
 
 
 def describe_operator(op_type: str) -> list[tuple[str, str, str]]:

@@ -8,9 +8,6 @@
 #define ASCEND_GRAPH_PACKAGE_H
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -34,6 +31,7 @@
 #include "ascend_graph/definition.h"
 #include "ascend_graph/kernel_context.h"
 #include "ascend_graph/log.h"
+#include "ascend_graph/program_output.h"
 #include "ascendc_host/internal/runtime.h"
 #include "graph/utils/type_utils.h"
 
@@ -301,22 +299,21 @@ class Operator {
     Launch kernel(size_t combination, uint64_t key) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (kernels_[combination] != nullptr) return kernels_[combination];
-        const std::string stem = stem_ + "_" + std::to_string(combination);
-        if (access((stem + ".so").c_str(), F_OK) == 0) return kernels_[combination] = load(stem + ".so");
         Launch& one = kernels_by_key_[{combination, key}];
-        if (one == nullptr) {
-            const std::string path = stem + "_" + std::to_string(key) + ".so";
-            if (access(path.c_str(), F_OK) != 0) compile_later_key(stem, std::to_string(key), path);
-            if (access(path.c_str(), F_OK) != 0 && !has_kernels(stem))
-                fail(kNoKernel, "the library of its kernel is missing: there is neither " + stem +
-                                    ".so nor " + path + "; build the package again");
-            if (access(path.c_str(), F_OK) != 0)
-                fail(kNoKernel,
-                     "its kernel is compiled for no tiling key " + std::to_string(key) +
-                         " of these dtypes, which the tiling function set: no TILING_KEY_IS in it names it");
-            one = load(path);
-        }
-        return one;
+        if (one != nullptr) return one;
+        const std::string stem = stem_ + "_" + std::to_string(combination), whole = stem + ".so";
+        if (access(whole.c_str(), F_OK) != 0) compile_later_key(stem, "whole", whole);
+        if (access(whole.c_str(), F_OK) == 0) return kernels_[combination] = load(whole);
+        const std::string path = stem + "_" + std::to_string(key) + ".so";
+        if (access(path.c_str(), F_OK) != 0) compile_later_key(stem, std::to_string(key), path);
+        if (access(path.c_str(), F_OK) != 0 && !has_kernels(stem))
+            fail(kNoKernel, "the library of its kernel is missing: there is neither " + whole + " nor " +
+                                path + "; build the package again");
+        if (access(path.c_str(), F_OK) != 0)
+            fail(kNoKernel,
+                 "its kernel is compiled for no tiling key " + std::to_string(key) +
+                     " of these dtypes, which the tiling function set: no TILING_KEY_IS in it names it");
+        return one = load(path);
     }
     // Whether some tiling key has a library: it begins with the stem and a number.
     static bool has_kernels(const std::string& stem) {
@@ -347,33 +344,9 @@ class Operator {
                                                    stem.c_str(),   key.c_str(), nullptr};
         const std::string said = output_of(arguments.data());
         if (access(path.c_str(), F_OK) != 0)
-            fail(kNoKernel, "its tiling key " + key +
+            fail(kNoKernel, (key == "whole" ? "its kernel for these dtypes" : "its tiling key " + key) +
                                 ", which is compiled when it is first launched, is not: " +
                                 (said.empty() ? python + " failed without a message" : said));
-    }
-    // What a program writes to its standard output until it ends; empty if it does not start.
-    static std::string output_of(const char* const* arguments) {
-        std::string said;
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) return said;
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-        pid_t child = 0;
-        const bool started = posix_spawnp(&child, arguments[0], &actions, nullptr,
-                                          const_cast<char* const*>(arguments), environ) == 0;
-        posix_spawn_file_actions_destroy(&actions);
-        close(ends[1]);
-        std::array<char, 4096> part;
-        for (ssize_t size = 0; started;) {
-            size = read(ends[0], part.data(), part.size());
-            if (size > 0) said.append(part.data(), static_cast<size_t>(size));
-            if (size == 0 || (size < 0 && errno != EINTR)) break;
-        }
-        close(ends[0]);
-        while (started && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-        }
-        return said;
     }
     Launch load(const std::string& path) const {
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

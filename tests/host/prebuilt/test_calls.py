@@ -1,0 +1,52 @@
+"""Operators of a package that CANN built: its aclnn function, its tiling function, and its kernel from its source."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import preloaded
+import pytest
+
+CALLS = """
+import sys, torch, torch_npu, torchair, ascend_graph
+from ascend_graph.errors import AscendGraphError
+ascend_graph.register_op("Doubled", shape="x[n] -> y[n]")
+op = torch.ops.ascend.doubled
+for dtype in (torch.float32, torch.int32):
+    x = torch.arange(7, dtype=dtype)
+    assert torch.equal(op(x.npu()).cpu(), 2 * x), dtype
+for backend in ("npugraph_ex", torchair.get_npu_backend()):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: op(x) + 1, backend=backend, dynamic=False)
+    x = torch.arange(5, dtype=torch.float32)
+    assert torch.equal(compiled(x.npu()).cpu(), 2 * x + 1), backend
+for mode in range(1, 7):
+    try:
+        op(x.npu(), mode=mode)
+        print(mode, "passed")
+    except (AscendGraphError, RuntimeError) as error:
+        print(mode, str(error).replace(chr(10), " "))
+assert torch.equal(op(x.npu()).cpu(), 2 * x)  # the process goes on
+"""
+EXPECTED = (
+    "1 .*Doubled: the tiling function returned GRAPH_FAILED",
+    "2 .*Doubled: the tiling function accesses memory through a null or bad pointer",
+    "3 .*Doubled: the tiling function did not end in 1 seconds",
+    "4 .*Doubled: the tiling function accesses memory through a null or bad pointer",
+    "5 .*made 24 bytes of tiling data; their buffer has 16",
+    "6 .*Doubled: the tiling function asked for 17 workspaces; expected at most 16",
+)
+
+
+@pytest.mark.slow
+def test_calls_in_every_mode_agree_and_bad_tiling_functions_are_named(package: Path) -> None:
+    environment = os.environ | {"ASCEND_CUSTOM_OPP_PATH": str(package), "ASCEND_GRAPH_KERNEL_TIMEOUT": "1"}
+    environment["LD_LIBRARY_PATH"] = f"{package}/op_api/lib:{environment['LD_LIBRARY_PATH']}"
+    done = preloaded.run([sys.executable, "-c", CALLS], env=environment, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [line for line in done.stdout.splitlines() if line[:1].isdigit()]
+    for line, expected in zip(lines, EXPECTED, strict=True):
+        assert re.search(expected, line), line
