@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ascend_graph.codegen.operator_package import TilingStructure
 from ascend_graph.codegen.rendering import cpp_string, identifier, render
 from ascend_graph.host.prebuilt.contents import PrebuiltOperator
-from ascend_graph.host.prebuilt.tiling_structures import LibraryFacts
+from ascend_graph.host.prebuilt.tiling_structures import TilingLibraryFacts
 from ascend_graph.prototypes import Attr
 from ascend_graph.prototypes.writer import default_text
 
@@ -16,7 +16,7 @@ _DEFAULT_CAPACITY = 2048
 
 
 def definition_source(
-    operator: PrebuiltOperator, facts: LibraryFacts, shapes: tuple[bool, bool, tuple[int, ...]]
+    operator: PrebuiltOperator, facts: TilingLibraryFacts, shapes: tuple[bool, bool, tuple[int, ...]]
 ) -> str:
     """Return the source.
 

@@ -32,7 +32,7 @@ _SINK = ctypes.CFUNCTYPE(
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryFacts:
+class TilingLibraryFacts:
     """Facts about one operator that a library of a package tells once it is loaded."""
 
     #: Structures of its tiling data, each after those that it contains; the operator's own is the last.
@@ -41,7 +41,7 @@ class LibraryFacts:
     data_inputs: tuple[int, ...]
 
 
-def library_facts(library: Path, op_type: str) -> LibraryFacts:
+def library_facts(library: Path, op_type: str) -> TilingLibraryFacts:
     """Load a library of tiling functions in another process and return what it tells about an operator.
 
     Raises:
@@ -65,7 +65,7 @@ def library_facts(library: Path, op_type: str) -> LibraryFacts:
         known = ", ".join(sorted(found["tiling"])) or "none"
         raise OperatorPackageError(f"{library}: has no tiling function of {op_type}; expected one of {known}")
     structures = {one["name"]: _structure(one, library) for one in found["structures"]}
-    return LibraryFacts(_of_operator(structures, op_type), tuple(found["tiling"][op_type]))
+    return TilingLibraryFacts(_of_operator(structures, op_type), tuple(found["tiling"][op_type]))
 
 
 def _structure(found: Mapping[str, Any], library: Path) -> TilingStructure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.host.triton.frame import Frame
-from ascend_graph.host.triton.ir import Block, Module, Operation, Region, TritonProgramError
+from ascend_graph.host.triton.ir import Block, IrOperation, IrRegion, Module, TritonProgramError
 from ascend_graph.host.triton.memory import TritonKernelError
 from ascend_graph.host.triton.operations.pure import PURE
 from ascend_graph.host.triton.origins import Origins
@@ -15,7 +15,7 @@ from ascend_graph.host.triton.origins import Origins
 Step = Callable[[Frame], None]
 
 #: What makes the step of an operation that needs more than its operands, by the operation's name.
-STEPS: dict[str, Callable[[Operation, FunctionBuilder], Step]] = {}
+STEPS: dict[str, Callable[[IrOperation, FunctionBuilder], Step]] = {}
 
 #: Operations that change nothing that a program could see.
 _NOTHING = frozenset(
@@ -29,10 +29,12 @@ _TERMINATORS = frozenset(
 
 def step(
     *names: str,
-) -> Callable[[Callable[[Operation, FunctionBuilder], Step]], Callable[[Operation, FunctionBuilder], Step]]:
+) -> Callable[[Callable[[IrOperation, FunctionBuilder], Step]], Callable[[IrOperation, FunctionBuilder], Step]]:
     """Register what makes the steps of some operations."""
 
-    def register(make: Callable[[Operation, FunctionBuilder], Step]) -> Callable[[Operation, FunctionBuilder], Step]:
+    def register(
+        make: Callable[[IrOperation, FunctionBuilder], Step],
+    ) -> Callable[[IrOperation, FunctionBuilder], Step]:
         STEPS.update(dict.fromkeys(names, make))
         return make
 
@@ -45,9 +47,9 @@ class Body:
 
     arguments: list[int]
     steps: list[Step]
-    terminator: Operation
+    terminator: IrOperation
     outputs: list[int]
-    operations: list[Operation] = field(default_factory=list)  # of the steps
+    operations: list[IrOperation] = field(default_factory=list)  # of the steps
     captured: list[int] = field(default_factory=list)
     successors: list[list[int]] = field(default_factory=list)  # the slots of what each is given
 
@@ -68,7 +70,7 @@ class Body:
 
 
 @dataclass
-class Function:
+class IrFunction:
     """Function as blocks, and how many slots a frame of it has."""
 
     name: str
@@ -84,7 +86,9 @@ class FunctionBuilder:
         functions: Functions that are built already, which this one may call; they are built on first use.
     """
 
-    def __init__(self, module: Module, operation: Operation, origins: Origins, functions: dict[str, Function]) -> None:
+    def __init__(
+        self, module: Module, operation: IrOperation, origins: Origins, functions: dict[str, IrFunction]
+    ) -> None:
         self.module, self.origins, self.functions = module, origins, functions
         self.name = str(operation.attributes["sym_name"])
         self._slots: dict[str, int] = {}
@@ -96,19 +100,19 @@ class FunctionBuilder:
     def slots(self, values: list[str]) -> list[int]:
         return [self.slot(value) for value in values]
 
-    def build(self) -> Function:
+    def build(self) -> IrFunction:
         region = self._operation.regions[0]
         blocks = [self.body(block) for block in region.blocks]
-        return Function(self.name, blocks, region.labels, len(self._slots))
+        return IrFunction(self.name, blocks, region.labels, len(self._slots))
 
-    def function(self, name: str) -> Function:
+    def function(self, name: str) -> IrFunction:
         """Return a function of the module; it is built on first use."""
         if name not in self.functions:
             operation = self.module.functions[name]
             self.functions[name] = FunctionBuilder(self.module, operation, self.origins, self.functions).build()
         return self.functions[name]
 
-    def region(self, region: Region) -> Body:
+    def region(self, region: IrRegion) -> Body:
         """Build a region of one block.
 
         Raises:
@@ -130,7 +134,7 @@ class FunctionBuilder:
         successors = [self.slots(given) for _, given in terminator.successors]
         return Body(arguments, steps, terminator, self.slots(terminator.operands), operations, [], successors)
 
-    def _step(self, operation: Operation) -> Step:
+    def _step(self, operation: IrOperation) -> Step:
         if operation.name in STEPS:
             return STEPS[operation.name](operation, self)
         if operation.name not in PURE:
@@ -139,7 +143,7 @@ class FunctionBuilder:
             )
         return self._pure_step(operation)
 
-    def _pure_step(self, operation: Operation) -> Step:
+    def _pure_step(self, operation: IrOperation) -> Step:
         function = PURE[operation.name](operation)
         inputs, outputs = self.slots(operation.operands), self.slots(operation.results)
         if len(outputs) == 1:

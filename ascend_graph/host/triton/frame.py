@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ascend_graph.host.triton.elements import Array
-from ascend_graph.host.triton.memory import Memory
+from ascend_graph.host.triton.memory import KernelMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class Frame:
 
     __slots__ = ("count", "grid", "memory", "programs", "values")
 
-    def __init__(self, values: list[Any], programs: tuple[Array, ...], grid: tuple[int, ...], memory: Memory) -> None:
+    def __init__(
+        self, values: list[Any], programs: tuple[Array, ...], grid: tuple[int, ...], memory: KernelMemory
+    ) -> None:
         self.values, self.programs, self.grid, self.memory = values, programs, grid, memory
         self.count = programs[0].shape[0]
 

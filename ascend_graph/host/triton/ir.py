@@ -62,11 +62,11 @@ class Block:
     """Basic block: arguments, and operations up to the terminator."""
 
     arguments: list[str] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[IrOperation] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Region:
+class IrRegion:
     """Blocks of an operation, in their order, and their places by label."""
 
     blocks: list[Block] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Region:
 
 
 @dataclass
-class Operation:
+class IrOperation:
     """Operation: its values are names, unique in a function."""
 
     name: str
@@ -83,7 +83,7 @@ class Operation:
     operand_types: tuple[Type, ...] = ()
     result_types: tuple[Type, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    regions: list[Region] = field(default_factory=list)
+    regions: list[IrRegion] = field(default_factory=list)
     successors: list[tuple[str, list[str]]] = field(default_factory=list)
     location_text: str = ""
     module: Module | None = None
@@ -105,11 +105,11 @@ class Operation:
 class Module:
     """Functions of a module by name, and its table of locations."""
 
-    functions: dict[str, Operation] = field(default_factory=dict)
+    functions: dict[str, IrOperation] = field(default_factory=dict)
     locations: dict[str, str] = field(default_factory=dict)
 
     @property
-    def kernel(self) -> Operation:
+    def kernel(self) -> IrOperation:
         """The function that is launched."""
         for function in self.functions.values():
             if function.attributes.get("sym_visibility", "public") == "public":

@@ -13,7 +13,7 @@ from typing import Any
 from ascend_graph.environment import is_strict
 from ascend_graph.host.time_limit import within_limit
 from ascend_graph.host.triton.ir import Type
-from ascend_graph.host.triton.memory import Extent, HostMemoryError, Memory, TritonKernelError
+from ascend_graph.host.triton.memory import Extent, HostMemoryError, KernelMemory, TritonKernelError
 from ascend_graph.host.triton.nested import is_nested
 from ascend_graph.host.triton.program import Program
 
@@ -46,7 +46,7 @@ class Launch:
         """
         if not is_nested():
             self._check_memory()
-        memory = Memory(self.extents, allocation, is_strict(os.environ))
+        memory = KernelMemory(self.extents, allocation, is_strict(os.environ))
         within_limit(f"kernel {self.program.name}", lambda: self.program.run(self.grid, self.arguments, memory))
 
     def _check_memory(self) -> None:

@@ -47,7 +47,7 @@ def _view(extent: Extent, dtype: Any) -> Array:
     return _bytes(extent.begin, extent.size // size * size).view(dtype)
 
 
-class Memory:
+class KernelMemory:
     """Memory that one launch may touch.
 
     Args:
@@ -60,7 +60,7 @@ class Memory:
         self.extents = extents
         self._allocation, self._strict = allocation, strict
 
-    def load(self, place: Place, pointers: Array, mask: Array | None, other: Array | None) -> Array:
+    def load(self, place: AccessPlace, pointers: Array, mask: Array | None, other: Array | None) -> Array:
         """Return what memory holds; where the mask is false, ``other``, or 0."""
         if mask is not None:
             pointers, mask = _together(pointers, mask)
@@ -76,7 +76,7 @@ class Memory:
             return values
         return np.where(mask, values, other)
 
-    def store(self, place: Place, pointers: Array, values: Array, mask: Array | None, programs: int) -> None:
+    def store(self, place: AccessPlace, pointers: Array, values: Array, mask: Array | None, programs: int) -> None:
         """Write values to memory where the mask is true.
 
         Raises:
@@ -100,7 +100,7 @@ class Memory:
             else:
                 view[index[chosen]] = values[chosen]
 
-    def update(self, place: Place, pointers: Array, mask: Array | None, apply: Any) -> Array:
+    def update(self, place: AccessPlace, pointers: Array, mask: Array | None, apply: Any) -> Array:
         """Let ``apply`` change what memory holds, element after element; return what was there before.
 
         ``apply`` takes the memory, the indices and the places that these have in ``pointers``.
@@ -111,7 +111,7 @@ class Memory:
             before[where] = apply(_view(extent, before.dtype), index[where], where)
         return before
 
-    def _pieces(self, place: Place, pointers: Array, mask: Array | None) -> Iterator[_Piece]:
+    def _pieces(self, place: AccessPlace, pointers: Array, mask: Array | None) -> Iterator[_Piece]:
         """Yield the elements by the memory that they are in."""
         if mask is not None and not mask.any():
             return
@@ -128,7 +128,7 @@ class Memory:
             yield _piece(place, extent, pointers, within if within.any() else left)
             left = left & ~within
 
-    def _extent_of(self, place: Place, address: int) -> Extent:
+    def _extent_of(self, place: AccessPlace, address: int) -> Extent:
         for extent in self.extents.values():
             if extent.begin <= address < extent.end:
                 return extent
@@ -139,7 +139,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AccessPlace:
     """Operation that touches memory: its name, source line, element type, and the argument that its pointers come from."""
 
     operation: str
@@ -155,7 +155,7 @@ class Place:
 _Piece = tuple[Extent, Array | None, Array]
 
 
-def _piece(place: Place, extent: Extent, pointers: Array, chosen: Array | None) -> _Piece:
+def _piece(place: AccessPlace, extent: Extent, pointers: Array, chosen: Array | None) -> _Piece:
     """Return the elements in one memory.
 
     Raises:
@@ -172,7 +172,7 @@ def _piece(place: Place, extent: Extent, pointers: Array, chosen: Array | None) 
     return extent, chosen, offsets // size
 
 
-def _out_of_bounds(place: Place, extent: Extent, first: int, last: int) -> str:
+def _out_of_bounds(place: AccessPlace, extent: Extent, first: int, last: int) -> str:
     size = np.dtype(memory_dtype(place.element)).itemsize
     verb = "reads" if place.operation == "load" else "writes"
     return (
@@ -186,10 +186,10 @@ def _together(*arrays: Array) -> Sequence[Array]:
 
 
 #: Stores whose race was told in this process.
-_told: set[Place] = set()
+_told: set[AccessPlace] = set()
 
 
-def _race(place: Place, pointers: Array, values: Array, mask: Array | None) -> str | None:
+def _race(place: AccessPlace, pointers: Array, values: Array, mask: Array | None) -> str | None:
     """Return a sentence if two programs write different values to one address; None if not."""
     programs = np.broadcast_to(np.arange(pointers.shape[0]).reshape((-1,) + (1,) * (pointers.ndim - 1)), pointers.shape)
     if mask is None:

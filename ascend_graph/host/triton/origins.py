@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ascend_graph.host.triton.ir import Module, Operation
+from ascend_graph.host.triton.ir import IrOperation, Module
 
 #: Operations whose results point to what their first operand points to.
 _ONWARD = frozenset(
@@ -65,7 +65,7 @@ class Origins:
         for source, target in zip(sources, targets, strict=False):
             self._unite(function + source, function + target)
 
-    def _visit(self, function: str, operation: Operation) -> None:
+    def _visit(self, function: str, operation: IrOperation) -> None:
         for region in operation.regions:
             for block in region.blocks:
                 for inner in block.operations:
@@ -73,7 +73,7 @@ class Origins:
                     self._visit(function, inner)
         self._enter(function, operation)
 
-    def _enter(self, function: str, operation: Operation) -> None:
+    def _enter(self, function: str, operation: IrOperation) -> None:
         """Follow the operands into the regions of an operation."""
         first = operation.regions[0].blocks[0].arguments if operation.regions and operation.regions[0].blocks else []
         if operation.name == "scf.for":
@@ -83,7 +83,12 @@ class Origins:
             self._flow(function, operation.operands, first)
 
     def _through(
-        self, function: str, operation: Operation, around: Operation, labels: Mapping[str, int], blocks: list[list[str]]
+        self,
+        function: str,
+        operation: IrOperation,
+        around: IrOperation,
+        labels: Mapping[str, int],
+        blocks: list[list[str]],
     ) -> None:
         name, operands, results = operation.name, operation.operands, operation.results
         if name in _ONWARD:
@@ -104,14 +109,14 @@ class Origins:
         for label, arguments in operation.successors:
             self._flow(function, arguments, blocks[labels[label]])
 
-    def _yielded(self, function: str, operands: list[str], around: Operation) -> None:
+    def _yielded(self, function: str, operands: list[str], around: IrOperation) -> None:
         self._flow(function, operands, around.results)
         if around.name == "scf.for":
             self._flow(function, operands, around.regions[0].blocks[0].arguments[1:])
         elif around.name == "scf.while":
             self._flow(function, operands, around.regions[0].blocks[0].arguments)
 
-    def _called(self, function: str, operation: Operation) -> None:
+    def _called(self, function: str, operation: IrOperation) -> None:
         callee = str(operation.attributes["callee"])
         blocks = self._module.functions[callee].regions[0].blocks
         for operand, argument in zip(operation.operands, blocks[0].arguments, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ascend_graph.host.triton.ir import Bits, Block, Dense, Module, Operation, Region, TritonProgramError, Type
+from ascend_graph.host.triton.ir import Bits, Block, Dense, IrOperation, IrRegion, Module, TritonProgramError, Type
 
 _SPACE = re.compile(r"(?:\s|//[^\n]*)*")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -182,7 +182,7 @@ class _Reader:
         self.at -= 1
         return self.balanced()
 
-    def operation(self) -> Operation:
+    def operation(self) -> IrOperation:
         results: list[str] = []
         while (found := self.match(_RESULT)) is not None:
             name, count = found.group(1), found.group(2)
@@ -194,7 +194,7 @@ class _Reader:
         if name_ is None:
             self.expect("an operation")
             raise AssertionError
-        operation = Operation(name_.group(1), self.values(), results, module=self.module)
+        operation = IrOperation(name_.group(1), self.values(), results, module=self.module)
         if self.takes("["):
             while not self.takes("]"):
                 operation.successors.append(self.successor())
@@ -241,9 +241,9 @@ class _Reader:
                 self.takes(",")
         return (label.group() if label else "", arguments)
 
-    def region(self) -> Region:
+    def region(self) -> IrRegion:
         self.expect("{")
-        region = Region()
+        region = IrRegion()
         block = Block()
         while not self.takes("}"):
             if self.takes("^"):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ascend_graph.host.triton.body import Function, FunctionBuilder
+from ascend_graph.host.triton.body import FunctionBuilder, IrFunction
 from ascend_graph.host.triton.elements import Array, kept_dtype, to_element
 from ascend_graph.host.triton.frame import Frame
-from ascend_graph.host.triton.ir import Module, Operation, TritonProgramError, Type
-from ascend_graph.host.triton.memory import Memory
+from ascend_graph.host.triton.ir import IrOperation, Module, TritonProgramError, Type
+from ascend_graph.host.triton.memory import KernelMemory
 
 # What they register is looked up by name.
 from ascend_graph.host.triton.operations import access, arithmetic, reductions, tensors
@@ -41,11 +41,11 @@ class Program:
         self.name = str(kernel.attributes["sym_name"])
         inputs, _ = kernel.attributes["function_type"]
         self.parameters: tuple[Type, ...] = inputs
-        functions: dict[str, Function] = {}
+        functions: dict[str, IrFunction] = {}
         self._function = FunctionBuilder(module, kernel, Origins(module), functions).build()
         self._together = _programs_together(module)
 
-    def run(self, grid: tuple[int, int, int], arguments: Sequence[Any], memory: Memory) -> None:
+    def run(self, grid: tuple[int, int, int], arguments: Sequence[Any], memory: KernelMemory) -> None:
         """Run the programs of a grid.
 
         Args:
@@ -79,7 +79,7 @@ def _parts(grid: tuple[int, int, int], together: int) -> Iterator[tuple[Array, .
         yield tuple(axis.astype(np.int32) for axis in (flat % x, flat // x % y, flat // (x * y)))
 
 
-def _operations(operation: Operation) -> Iterator[Operation]:
+def _operations(operation: IrOperation) -> Iterator[IrOperation]:
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:

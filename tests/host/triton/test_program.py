@@ -11,7 +11,7 @@ import torch
 
 from ascend_graph.host.triton.elements import from_memory, to_memory
 from ascend_graph.host.triton.ir import TritonProgramError
-from ascend_graph.host.triton.memory import Extent, Memory, TritonKernelError
+from ascend_graph.host.triton.memory import Extent, KernelMemory, TritonKernelError
 from ascend_graph.host.triton.parsing import parse
 from ascend_graph.host.triton.program import Program
 
@@ -23,7 +23,7 @@ def launch(name: str, grid: tuple[int, int, int], *arguments: Any, strict: bool 
     pointers = {i: a for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)}
     extents = {i: Extent(f"argument {i}", a.data_ptr(), a.nbytes) for i, a in pointers.items()}
     values = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
-    Program((STORED / f"{name}.mlir").read_text()).run(grid, values, Memory(extents, strict=strict))
+    Program((STORED / f"{name}.mlir").read_text()).run(grid, values, KernelMemory(extents, strict=strict))
 
 
 def test_bfloat16_is_rounded_as_pytorch_rounds() -> None:
@@ -98,7 +98,7 @@ RACE = """
 
 def run_text(text: str, out: torch.Tensor, strict: bool = False) -> None:
     extents = {0: Extent("out", out.data_ptr(), out.nbytes)}
-    Program(text).run((4, 1, 1), [out.data_ptr()], Memory(extents, strict=strict))
+    Program(text).run((4, 1, 1), [out.data_ptr()], KernelMemory(extents, strict=strict))
 
 
 def test_different_values_for_one_address_are_a_race_in_strict_mode() -> None:

@@ -10,24 +10,24 @@ import numpy as np
 from ascend_graph.host.triton.body import FunctionBuilder, Step, step
 from ascend_graph.host.triton.elements import Array, from_memory, memory_dtype, to_memory, unsigned
 from ascend_graph.host.triton.frame import BlockPointer, Frame
-from ascend_graph.host.triton.ir import Operation, TritonProgramError
-from ascend_graph.host.triton.memory import Place, TritonKernelError
+from ascend_graph.host.triton.ir import IrOperation, TritonProgramError
+from ascend_graph.host.triton.memory import AccessPlace, TritonKernelError
 
 
 @step("tt.get_program_id", "tt.get_num_programs")
-def _program(operation: Operation, builder: FunctionBuilder) -> Step:
+def _program(operation: IrOperation, builder: FunctionBuilder) -> Step:
     axis, result = int(operation.attributes["axis"]), builder.slot(operation.results[0])
     if operation.name == "tt.get_program_id":
         return lambda frame: frame.put((result,), (frame.programs[axis],))
     return lambda frame: frame.put((result,), (np.array([frame.grid[axis]], np.int32),))
 
 
-def _place(operation: Operation, builder: FunctionBuilder, what: str, element: str) -> Place:
+def _place(operation: IrOperation, builder: FunctionBuilder, what: str, element: str) -> AccessPlace:
     root = builder.origins.of(builder.name, operation.operands[0])
-    return Place(what, operation.location, element, root)
+    return AccessPlace(what, operation.location, element, root)
 
 
-def _pointee(operation: Operation) -> str:
+def _pointee(operation: IrOperation) -> str:
     """Return the element type that the first operand points to."""
     pointee = operation.operand_types[0].pointee
     if pointee is None:
@@ -35,7 +35,7 @@ def _pointee(operation: Operation) -> str:
     return pointee.element
 
 
-def _optional(operation: Operation, builder: FunctionBuilder, count: int) -> list[int | None]:
+def _optional(operation: IrOperation, builder: FunctionBuilder, count: int) -> list[int | None]:
     """Return the slots of operands, some of which may be absent."""
     segments = operation.attributes.get("operandSegmentSizes")
     slots = builder.slots(operation.operands)
@@ -46,7 +46,7 @@ def _optional(operation: Operation, builder: FunctionBuilder, count: int) -> lis
 
 
 @step("tt.load")
-def _load(operation: Operation, builder: FunctionBuilder) -> Step:
+def _load(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, *_ = builder.slots(operation.operands)
     _, mask, other = _optional(operation, builder, 3)
     result, element = builder.slot(operation.results[0]), _pointee(operation)
@@ -70,7 +70,7 @@ def _load(operation: Operation, builder: FunctionBuilder) -> Step:
 
 def _load_block(
     frame: Frame,
-    place: Place,
+    place: AccessPlace,
     target: BlockPointer,
     shape: tuple[int, ...],
     checked: Sequence[int],
@@ -103,7 +103,7 @@ def block_addresses(
 
 
 @step("tt.store")
-def _store(operation: Operation, builder: FunctionBuilder) -> Step:
+def _store(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, value, *_ = builder.slots(operation.operands)
     *_, mask = _optional(operation, builder, 3)
     place = _place(operation, builder, "store", _pointee(operation))
@@ -121,7 +121,7 @@ def _store(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
-def _make_pointer(operation: Operation, builder: FunctionBuilder) -> Step:
+def _make_pointer(operation: IrOperation, builder: FunctionBuilder) -> Step:
     base, *rest = builder.slots(operation.operands)
     result = builder.slot(operation.results[0])
     has_offsets = operation.name == "tt.make_tensor_ptr"
@@ -138,7 +138,7 @@ def _make_pointer(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.advance")
-def _advance(operation: Operation, builder: FunctionBuilder) -> Step:
+def _advance(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, *by = builder.slots(operation.operands)
     result = builder.slot(operation.results[0])
 
@@ -155,7 +155,7 @@ def _at(descriptor: BlockPointer, indices: Sequence[Array]) -> BlockPointer:
 
 
 @step("tt.descriptor_load")
-def _descriptor_load(operation: Operation, builder: FunctionBuilder) -> Step:
+def _descriptor_load(operation: IrOperation, builder: FunctionBuilder) -> Step:
     descriptor, *indices = builder.slots(operation.operands)
     result, type_ = builder.slot(operation.results[0]), operation.result_type
     place = _place(operation, builder, "load", type_.element)
@@ -172,7 +172,7 @@ def _descriptor_load(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.descriptor_store")
-def _descriptor_store(operation: Operation, builder: FunctionBuilder) -> Step:
+def _descriptor_store(operation: IrOperation, builder: FunctionBuilder) -> Step:
     descriptor, source, *indices = builder.slots(operation.operands)
     type_ = operation.operand_types[1]
     place = _place(operation, builder, "store", type_.element)
@@ -199,7 +199,7 @@ _ATOMICS: dict[int, Callable[[Array, Array], Array]] = {
 
 
 @step("tt.atomic_rmw")
-def _atomic_rmw(operation: Operation, builder: FunctionBuilder) -> Step:
+def _atomic_rmw(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, value, *masks = builder.slots(operation.operands)
     result, element = builder.slot(operation.results[0]), _pointee(operation)
     place = _place(operation, builder, "atomic", element)
@@ -240,7 +240,7 @@ def _in_turns(
 
 
 @step("tt.atomic_cas")
-def _atomic_cas(operation: Operation, builder: FunctionBuilder) -> Step:
+def _atomic_cas(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, expected, value = builder.slots(operation.operands)
     result, element = builder.slot(operation.results[0]), _pointee(operation)
     place = _place(operation, builder, "atomic", element)
@@ -266,7 +266,7 @@ def _atomic_cas(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.print")
-def _print(operation: Operation, builder: FunctionBuilder) -> Step:
+def _print(operation: IrOperation, builder: FunctionBuilder) -> Step:
     prefix, inputs = str(operation.attributes.get("prefix", "")).strip(), builder.slots(operation.operands)
     in_hexadecimal = bool(operation.attributes.get("hex"))
 
@@ -283,7 +283,7 @@ def _print(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.assert")
-def _assert(operation: Operation, builder: FunctionBuilder) -> Step:
+def _assert(operation: IrOperation, builder: FunctionBuilder) -> Step:
     condition, message = builder.slot(operation.operands[0]), str(operation.attributes.get("message", ""))
 
     def run(frame: Frame) -> None:
@@ -298,7 +298,7 @@ def _assert(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.index_select_simd")
-def _index_select(operation: Operation, builder: FunctionBuilder) -> Step:
+def _index_select(operation: IrOperation, builder: FunctionBuilder) -> Step:
     pointer, index, *rest = builder.slots(operation.operands)
     result, type_ = builder.slot(operation.results[0]), operation.result_type
     dim, n = int(operation.attributes["dim"]), len(rest) // 2

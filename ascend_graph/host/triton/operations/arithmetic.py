@@ -17,7 +17,7 @@ from ascend_graph.host.triton.elements import (
     to_element,
     unsigned,
 )
-from ascend_graph.host.triton.ir import Operation, TritonProgramError
+from ascend_graph.host.triton.ir import IrOperation, TritonProgramError
 from ascend_graph.host.triton.operations.pure import Function, elementwise, pure, rounded
 
 
@@ -100,7 +100,7 @@ _COMPARED = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.grea
 
 
 @pure("arith.cmpi")
-def _compare_integers(operation: Operation) -> Function:
+def _compare_integers(operation: IrOperation) -> Function:
     predicate = int(operation.attributes["predicate"])
     if predicate < 6:
         return _COMPARED[predicate]
@@ -113,7 +113,7 @@ def _is_ordered(a: Array, b: Array) -> Array:
 
 
 @pure("arith.cmpf")
-def _compare_floats(operation: Operation) -> Function:
+def _compare_floats(operation: IrOperation) -> Function:
     predicate = int(operation.attributes["predicate"])
     compare: list[Callable[[Array, Array], Array]] = [
         np.equal, np.greater, np.greater_equal, np.less, np.less_equal, lambda a, b: (a != b) & _is_ordered(a, b),
@@ -132,13 +132,13 @@ def _compare_floats(operation: Operation) -> Function:
 
 
 @pure("arith.constant")
-def _constant(operation: Operation) -> Function:
+def _constant(operation: IrOperation) -> Function:
     value = constant(operation.attributes["value"], operation.result_type)
     return lambda: value
 
 
 @pure("arith.select")
-def _select(operation: Operation) -> Function:
+def _select(operation: IrOperation) -> Function:
     def select(condition: Array, a: Array, b: Array) -> Array:
         # A scalar condition chooses between tensors.
         extra = max(a.ndim, b.ndim) - condition.ndim
@@ -148,7 +148,7 @@ def _select(operation: Operation) -> Function:
 
 
 @pure("arith.extf", "arith.truncf", "arith.trunci", "arith.sitofp", "tt.fp_to_fp", "arith.index_cast")
-def _convert(operation: Operation) -> Function:
+def _convert(operation: IrOperation) -> Function:
     element, source = operation.result_type.element, operation.operand_types[0].element
     if operation.attributes.get("rounding") == 0 and operation.name == "tt.fp_to_fp":
         return lambda a: _towards_zero(a, element)
@@ -169,7 +169,7 @@ def _towards_zero(a: Array, element: str) -> Array:
 
 
 @pure("arith.extsi")
-def _extend_signed(operation: Operation) -> Function:
+def _extend_signed(operation: IrOperation) -> Function:
     dtype = kept_dtype(operation.result_type.element)
     if operation.operand_types[0].element == "i1":
         return lambda a: -a.astype(dtype)
@@ -177,13 +177,13 @@ def _extend_signed(operation: Operation) -> Function:
 
 
 @pure("arith.extui", "arith.uitofp", "arith.index_castui")
-def _convert_unsigned(operation: Operation) -> Function:
+def _convert_unsigned(operation: IrOperation) -> Function:
     element = operation.result_type.element
     return lambda a: to_element(unsigned(a), element)
 
 
 @pure("arith.fptosi", "arith.fptoui")
-def _to_integer(operation: Operation) -> Function:
+def _to_integer(operation: IrOperation) -> Function:
     """Saturate, as the vector unit does; NaN becomes 0."""
     dtype = np.dtype(kept_dtype(operation.result_type.element))
     if dtype.kind == "b":
@@ -200,27 +200,27 @@ def _to_integer(operation: Operation) -> Function:
 
 
 @pure("arith.bitcast", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int")
-def _bitcast(operation: Operation) -> Function:
+def _bitcast(operation: IrOperation) -> Function:
     source, target = operation.operand_types[0].element, operation.result_type.element
     return (lambda a: a) if source == target else (lambda a: reinterpreted(a, source, target))
 
 
 @pure("tt.addptr")
-def _add_pointer(operation: Operation) -> Function:
+def _add_pointer(operation: IrOperation) -> Function:
     pointee = operation.result_type.pointee
     size = np.int64(np.dtype(memory_dtype(pointee.element if pointee is not None else "i8")).itemsize)
     return lambda pointer, offset: pointer + offset.astype(np.int64) * size
 
 
 @pure("tt.clampf")
-def _clamp(operation: Operation) -> Function:
+def _clamp(operation: IrOperation) -> Function:
     keeps_nan = operation.attributes.get("propagateNan") == 0xFFFF
     low, high = (np.maximum, np.minimum) if keeps_nan else (np.fmax, np.fmin)
     return rounded(lambda a, least, most: high(low(a, least), most), operation.result_type.element)
 
 
 @pure("arith.mulsi_extended", "arith.mului_extended")
-def _extended(operation: Operation) -> Function:
+def _extended(operation: IrOperation) -> Function:
     if operation.name == "arith.mului_extended":
         return lambda a, b: (a * b, _high_half(a, b))
 
@@ -239,7 +239,7 @@ _LIBRARY: dict[str, Callable[..., Any]] = {
 
 
 @pure("tt.extern_elementwise")
-def _external(operation: Operation) -> Function:
+def _external(operation: IrOperation) -> Function:
     symbol = str(operation.attributes.get("symbol"))
     name = symbol.removeprefix("__hmf_")
     function = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("Dh").removesuffix("f"))

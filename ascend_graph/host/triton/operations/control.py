@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ascend_graph.host.triton.body import Body, Function, FunctionBuilder, Step, step
+from ascend_graph.host.triton.body import Body, FunctionBuilder, IrFunction, Step, step
 from ascend_graph.host.triton.elements import Array
 from ascend_graph.host.triton.frame import Frame, merge_all, select
-from ascend_graph.host.triton.ir import Operation, TritonProgramError
+from ascend_graph.host.triton.ir import IrOperation, TritonProgramError
 
 
 def _same_everywhere(a: Array) -> bool:
@@ -18,7 +18,7 @@ def _same_everywhere(a: Array) -> bool:
 
 
 @step("scf.if")
-def _if(operation: Operation, builder: FunctionBuilder) -> Step:
+def _if(operation: IrOperation, builder: FunctionBuilder) -> Step:
     condition = builder.slot(operation.operands[0])
     bodies = [builder.region(region) for region in operation.regions if region.blocks]
     results = builder.slots(operation.results)
@@ -65,7 +65,7 @@ class _Lanes:
 
 
 @step("scf.for")
-def _for(operation: Operation, builder: FunctionBuilder) -> Step:
+def _for(operation: IrOperation, builder: FunctionBuilder) -> Step:
     low, high, stride, *initial = builder.slots(operation.operands)
     body = builder.region(operation.regions[0])
     results = builder.slots(operation.results)
@@ -109,7 +109,7 @@ def _counted(low: int, high: int, stride: int) -> Iterator[int]:
 
 
 @step("scf.while")
-def _while(operation: Operation, builder: FunctionBuilder) -> Step:
+def _while(operation: IrOperation, builder: FunctionBuilder) -> Step:
     initial, results = builder.slots(operation.operands), builder.slots(operation.results)
     before, after = (builder.region(region) for region in operation.regions)
     captured = sorted({*before.captured, *after.captured})
@@ -132,14 +132,14 @@ def _while(operation: Operation, builder: FunctionBuilder) -> Step:
     return run
 
 
-def run_function(function: Function, frame: Frame, arguments: Sequence[Any]) -> list[Any]:
+def run_function(function: IrFunction, frame: Frame, arguments: Sequence[Any]) -> list[Any]:
     """Run a function in a frame of its own; return what it returns."""
     own = Frame([None] * function.slots, frame.programs, frame.grid, frame.memory)
     own.put(function.blocks[0].arguments, arguments)
     return _from_block(function, function.blocks[0], own)
 
 
-def _from_block(function: Function, body: Body, frame: Frame) -> list[Any]:
+def _from_block(function: IrFunction, body: Body, frame: Frame) -> list[Any]:
     while True:
         values = body.results(frame)
         name = body.terminator.name
@@ -151,7 +151,7 @@ def _from_block(function: Function, body: Body, frame: Frame) -> list[Any]:
         body = _enter(function, body, which, frame)
 
 
-def _enter(function: Function, body: Body, which: int, frame: Frame) -> Body:
+def _enter(function: IrFunction, body: Body, which: int, frame: Frame) -> Body:
     """Give a successor its arguments, and return it."""
     label, _ = body.terminator.successors[which]
     target = function.blocks[function.labels[label]]
@@ -159,7 +159,7 @@ def _enter(function: Function, body: Body, which: int, frame: Frame) -> Body:
     return target
 
 
-def _parting(function: Function, body: Body, frame: Frame, condition: Array) -> list[Any]:
+def _parting(function: IrFunction, body: Body, frame: Frame, condition: Array) -> list[Any]:
     """Run programs that part ways in two frames, each until the function returns."""
     parts = []
     known = [slot for slot, value in enumerate(frame.values) if value is not None]
@@ -170,7 +170,7 @@ def _parting(function: Function, body: Body, frame: Frame, condition: Array) -> 
 
 
 @step("tt.call")
-def _call(operation: Operation, builder: FunctionBuilder) -> Step:
+def _call(operation: IrOperation, builder: FunctionBuilder) -> Step:
     function = builder.function(str(operation.attributes["callee"]))
     inputs, outputs = builder.slots(operation.operands), builder.slots(operation.results)
 

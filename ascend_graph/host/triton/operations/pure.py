@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ascend_graph.host.triton.elements import Array, kept_dtype, rounding
-from ascend_graph.host.triton.ir import Operation
+from ascend_graph.host.triton.ir import IrOperation
 
 #: Function of operands that returns the result, or a tuple of results.
 Function = Callable[..., Any]
 
 #: What makes the function of an operation from its attributes and types, by the operation's name.
-PURE: dict[str, Callable[[Operation], Function]] = {}
+PURE: dict[str, Callable[[IrOperation], Function]] = {}
 
 
-def pure(*names: str) -> Callable[[Callable[[Operation], Function]], Callable[[Operation], Function]]:
+def pure(*names: str) -> Callable[[Callable[[IrOperation], Function]], Callable[[IrOperation], Function]]:
     """Register what makes the functions of some operations."""
 
-    def register(make: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
+    def register(make: Callable[[IrOperation], Function]) -> Callable[[IrOperation], Function]:
         PURE.update(dict.fromkeys(names, make))
         return make
 

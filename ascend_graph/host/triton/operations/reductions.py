@@ -10,7 +10,7 @@ import numpy as np
 from ascend_graph.host.triton.body import Body, FunctionBuilder, Step, step
 from ascend_graph.host.triton.elements import Array, to_element, unsigned
 from ascend_graph.host.triton.frame import Frame
-from ascend_graph.host.triton.ir import Operation
+from ascend_graph.host.triton.ir import IrOperation
 from ascend_graph.host.triton.operations.tensors import together
 
 _KNOWN: dict[str, np.ufunc] = {
@@ -21,7 +21,7 @@ _KNOWN: dict[str, np.ufunc] = {
 }  # fmt: skip
 
 
-def _known(operation: Operation) -> str | None:
+def _known(operation: IrOperation) -> str | None:
     """Return the operation that combines two elements, where that is all that the region does and NumPy has it."""
     block = operation.regions[0].blocks[0]
     if len(block.operations) != 2 or len(block.arguments) != 2:
@@ -32,7 +32,7 @@ def _known(operation: Operation) -> str | None:
     return inner.name if sorted(inner.operands) == sorted(block.arguments) else None
 
 
-def _with_ufunc(operation: Operation, name: str, method: str) -> Callable[[Array], Array]:
+def _with_ufunc(operation: IrOperation, name: str, method: str) -> Callable[[Array], Array]:
     """Return the reduction or scan of one tensor; floats of 16 bits are summed in float32."""
     ufunc, axis = _KNOWN[name], int(operation.attributes["axis"]) + 1
     element = operation.result_type.element
@@ -71,7 +71,7 @@ class _Combination:
 
 
 @step("tt.reduce")
-def _reduce(operation: Operation, builder: FunctionBuilder) -> Step:
+def _reduce(operation: IrOperation, builder: FunctionBuilder) -> Step:
     inputs, outputs = builder.slots(operation.operands), builder.slots(operation.results)
     axis = int(operation.attributes["axis"]) + 1
     if (name := _known(operation)) is not None:
@@ -93,7 +93,7 @@ def _reduce(operation: Operation, builder: FunctionBuilder) -> Step:
 
 
 @step("tt.scan")
-def _scan(operation: Operation, builder: FunctionBuilder) -> Step:
+def _scan(operation: IrOperation, builder: FunctionBuilder) -> Step:
     inputs, outputs = builder.slots(operation.operands), builder.slots(operation.results)
     axis, reverse = int(operation.attributes["axis"]) + 1, bool(operation.attributes["reverse"])
     name = _known(operation)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ascend_graph.host.triton.elements import Array, from_memory, kept_dtype, rounding, to_element
-from ascend_graph.host.triton.ir import Operation, TritonProgramError
+from ascend_graph.host.triton.ir import IrOperation, TritonProgramError
 from ascend_graph.host.triton.operations.pure import Function, pure
 
 
@@ -22,58 +22,58 @@ def together(*arrays: Array) -> list[Array]:
 
 
 @pure("tt.make_range")
-def _make_range(operation: Operation) -> Function:
+def _make_range(operation: IrOperation) -> Function:
     value = np.arange(operation.attributes["start"], operation.attributes["end"], dtype=np.int32)[None]
     return lambda: value
 
 
 @pure("tt.splat", "tensor.splat")
-def _splat(operation: Operation) -> Function:
+def _splat(operation: IrOperation) -> Function:
     shape = operation.result_type.shape
     return lambda a: np.broadcast_to(a.reshape((a.shape[0],) + (1,) * len(shape)), (a.shape[0], *shape))
 
 
 @pure("tt.broadcast")
-def _broadcast(operation: Operation) -> Function:
+def _broadcast(operation: IrOperation) -> Function:
     shape = operation.result_type.shape
     return lambda a: np.broadcast_to(a, (a.shape[0], *shape))
 
 
 @pure("tt.expand_dims", "tt.reshape", "tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
-def _reshape(operation: Operation) -> Function:
+def _reshape(operation: IrOperation) -> Function:
     shape = operation.result_type.shape
     return lambda a: _shaped(a, shape)
 
 
 @pure("tt.trans")
-def _transpose(operation: Operation) -> Function:
+def _transpose(operation: IrOperation) -> Function:
     order = (0, *(int(axis) + 1 for axis in operation.attributes["order"]))
     return lambda a: a.transpose(order)
 
 
 @pure("tt.cat")
-def _concatenate(operation: Operation) -> Function:
+def _concatenate(operation: IrOperation) -> Function:
     return lambda a, b: np.concatenate(together(a, b), axis=1)
 
 
 @pure("tt.join")
-def _join(operation: Operation) -> Function:
+def _join(operation: IrOperation) -> Function:
     return lambda a, b: np.stack(together(a, b), axis=-1)
 
 
 @pure("tt.split")
-def _split(operation: Operation) -> Function:
+def _split(operation: IrOperation) -> Function:
     return lambda a: (a[..., 0], a[..., 1])
 
 
 @pure("tt.flip")
-def _flip(operation: Operation) -> Function:
+def _flip(operation: IrOperation) -> Function:
     dim = int(operation.attributes["dim"])
     return lambda a: np.flip(a, dim % (a.ndim - 1) + 1)
 
 
 @pure("tt.sort")
-def _sort(operation: Operation) -> Function:
+def _sort(operation: IrOperation) -> Function:
     dim, descending = int(operation.attributes["dim"]), bool(operation.attributes["descending"])
 
     def sort(a: Array) -> Array:
@@ -85,7 +85,7 @@ def _sort(operation: Operation) -> Function:
 
 
 @pure("tt.gather")
-def _gather(operation: Operation) -> Function:
+def _gather(operation: IrOperation) -> Function:
     axis, size = int(operation.attributes["axis"]), operation.operand_types[0].shape[int(operation.attributes["axis"])]
 
     def gather(a: Array, index: Array) -> Array:
@@ -99,7 +99,7 @@ def _gather(operation: Operation) -> Function:
 
 
 @pure("tt.histogram")
-def _histogram(operation: Operation) -> Function:
+def _histogram(operation: IrOperation) -> Function:
     bins = operation.result_type.shape[0]
 
     def histogram(a: Array) -> Array:
@@ -123,7 +123,7 @@ def _matmul(a: Array, b: Array, to: Any) -> Array:
 
 
 @pure("tt.dot")
-def _dot(operation: Operation) -> Function:
+def _dot(operation: IrOperation) -> Function:
     element = operation.result_type.element
     to = kept_dtype(element)
     wide = np.float32 if np.dtype(to).kind == "f" and to != np.float64 else to
@@ -134,7 +134,7 @@ def _dot(operation: Operation) -> Function:
 _SCALED = {0: "f8E4M3FN", 1: "f8E5M2", 5: "bf16", 6: "f16"}
 
 
-def _scaled(operation: Operation, side: str, a: Array, scale: Array | None, axis: int) -> Array:
+def _scaled(operation: IrOperation, side: str, a: Array, scale: Array | None, axis: int) -> Array:
     """Return an operand of a scaled matmul: each scale is an exponent of 2 for its part of the summed dimension.
 
     The wheel's adapter makes the factor a number of the operand's type, and so does this.
@@ -156,7 +156,7 @@ def _scaled(operation: Operation, side: str, a: Array, scale: Array | None, axis
 
 
 @pure("tt.dot_scaled")
-def _dot_scaled(operation: Operation) -> Function:
+def _dot_scaled(operation: IrOperation) -> Function:
     element = operation.result_type.element
     if rounding(element) is None and element not in ("f32", "f16"):
         raise TritonProgramError(f"dot_scaled: result of {element}")
@@ -169,7 +169,7 @@ def _dot_scaled(operation: Operation) -> Function:
     return dot
 
 
-def _place(operation: Operation, sizes: tuple[int, ...]) -> tuple[list[int], list[int]]:
+def _place(operation: IrOperation, sizes: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Return the constant offsets and strides of a slice; the marker of a dynamic offset stays in its place."""
     offsets = [int(i) for i in operation.attributes["static_offsets"]]
     strides = [int(i) for i in operation.attributes["static_strides"]]
@@ -182,7 +182,7 @@ _DYNAMIC = -(2**63)
 
 
 def _slice_index(
-    operation: Operation, sizes: tuple[int, ...], dynamic: list[Array], programs: int
+    operation: IrOperation, sizes: tuple[int, ...], dynamic: list[Array], programs: int
 ) -> tuple[Array, ...]:
     """Return the indices of a slice in each program."""
     offsets, strides = _place(operation, sizes)
@@ -197,7 +197,7 @@ def _slice_index(
     return tuple(index)
 
 
-def _check_slice(operation: Operation, index: tuple[Array, ...], shape: tuple[int, ...]) -> None:
+def _check_slice(operation: IrOperation, index: tuple[Array, ...], shape: tuple[int, ...]) -> None:
     for axis, (places, size) in enumerate(zip(index[1:], shape, strict=True)):
         if places.size and (places.min() < 0 or places.max() >= size):
             raise TritonProgramError(
@@ -206,7 +206,7 @@ def _check_slice(operation: Operation, index: tuple[Array, ...], shape: tuple[in
 
 
 @pure("tensor.extract_slice")
-def _extract_slice(operation: Operation) -> Function:
+def _extract_slice(operation: IrOperation) -> Function:
     sizes, shape = operation.result_type.shape, operation.operand_types[0].shape
 
     def extract(a: Array, *dynamic: Array) -> Array:
@@ -219,7 +219,7 @@ def _extract_slice(operation: Operation) -> Function:
 
 
 @pure("tensor.insert_slice")
-def _insert_slice(operation: Operation) -> Function:
+def _insert_slice(operation: IrOperation) -> Function:
     sizes, shape = operation.operand_types[0].shape, operation.result_type.shape
 
     def insert(part: Array, a: Array, *dynamic: Array) -> Array:
@@ -234,7 +234,7 @@ def _insert_slice(operation: Operation) -> Function:
 
 
 @pure("tensor.extract")
-def _extract(operation: Operation) -> Function:
+def _extract(operation: IrOperation) -> Function:
     shape = operation.operand_types[0].shape
 
     def extract(a: Array, *places: Array) -> Array:
@@ -246,6 +246,6 @@ def _extract(operation: Operation) -> Function:
 
 
 @pure("tensor.from_elements")
-def _from_elements(operation: Operation) -> Function:
+def _from_elements(operation: IrOperation) -> Function:
     shape = operation.result_type.shape
     return lambda *elements: _shaped(np.stack(together(*elements), axis=1), shape)
