@@ -5,7 +5,7 @@ CXX ?= g++
 PIP_FLAGS ?=
 BIN := .venv/bin
 HOST := $(BIN)/python -m ascend_graph.host
-NATIVE := $(shell find csrc -type f 2>/dev/null) $(wildcard ascend_graph/host/runtime/aclnn_functions/* ascend_graph/processors.* ascend_graph/prototypes/dtype*)
+NATIVE := $(shell find csrc ascend_graph/host/runtime/aclnn_functions -type f -not -name '*.pyc' 2>/dev/null) $(wildcard ascend_graph/processors.* ascend_graph/prototypes/dtype*)
 DEMO := build/add_custom
 
 # The editable install also puts the directory above this one on the path, where anything may lie.
