@@ -414,6 +414,26 @@ def test_a_number_for_an_input(define: Define, mode: Any) -> None:
 _kept: list[torch.library.Library] = []
 
 
+@pytest.mark.parametrize(
+    ("calls", "refused"),
+    [
+        (".DYNAMIC_INPUT(x, {t}).INPUT(x1, {t})", "x1 is a name of its own in REG_OP: rename x1 or x there"),
+        (".DYNAMIC_INPUT(x, {t}).INPUT(x01, {t}).INPUT(xs1, {t})", ""),
+    ],
+)
+def test_a_tensor_of_a_list_has_a_name_of_its_own(calls: str, refused: str) -> None:
+    op_type = "RegListRefused" if refused else "RegListTaken"
+    header = f"REG_OP({op_type}){calls}.OUTPUT(y, {{t}}).OP_END_FACTORY_REG({op_type})"
+    ascend_graph.load_prototypes(header.format(t="TensorType({DT_FLOAT})"))
+    others = "x1[n]" if refused else "x01[n], xs1[n]"
+    if refused:
+        with pytest.raises(ConversionError, match=refused):
+            ascend_graph.register_op(op_type, shape=f"x[i][n], {others} -> y[n]")
+        assert not [op for op in ascend_graph.registered_ops() if op.op_type == op_type]
+    else:
+        ascend_graph.register_op(op_type, shape=f"x[i][n], {others} -> y[n]").unregister()
+
+
 def test_names_that_run_together_are_operators_of_their_own() -> None:
     """``a_b::c_`` and ``a::b_c_`` are compiled as themselves, and so is each overload."""
     names = (("reg_a_b", "c_", ""), ("reg_a", "b_c_", ""), ("reg_a", "b_c_", "again"))

@@ -343,9 +343,12 @@ def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) 
         *(spec for p, spec in given if output.symbol is not None and p.symbol == output.symbol),
         *(spec for p, spec in given if p.name == output.name),
         *(spec for p, spec in given if p.dtypes == output.dtypes),
+        *(spec for _, spec in given if spec.dtype in output.dtypes),
     ]
     if alike:
         return DataType(alike[0].dtype)
+    if output.dtypes:
+        return DataType(output.dtypes[0])
     return DataType(given[0][1].dtype) if given else DataType.FLOAT
 
 

@@ -19,6 +19,9 @@ def make_converter(binding: Binding) -> ConverterFunction:
 
     It has the arguments and returns of the schema, with TorchAir's GE tensors for tensors.
 
+    Raises:
+        ConversionError: A tensor of a list would have the name of another input or output.
+
     >>> import torch
     >>> from ascend_graph.prototypes import parse_text
     >>> from ascend_graph.registration import bind, read_schema
@@ -26,6 +29,7 @@ def make_converter(binding: Binding) -> ConverterFunction:
     >>> make_converter(bind(read_schema(torch.ops.aten.sinh.default._schema), parse_text(text).prototypes[0])).__doc__
     'Converter of aten::sinh to Sinh.'
     """
+    _check_names(binding)
     made: list[ConverterFunction] = []
 
     def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
@@ -38,6 +42,23 @@ def make_converter(binding: Binding) -> ConverterFunction:
     convert.require_meta = True  # type: ignore[attr-defined]
     convert.__doc__ = f"Converter of {binding.schema.qualified_name} to {binding.prototype.op_type}."
     return convert
+
+
+def _check_names(binding: Binding) -> None:
+    """Raise if the name that a node gives a tensor of a list is that of another input or output."""
+    prototype = binding.prototype
+    for parameters in (prototype.inputs, prototype.outputs):
+        for one in parameters:
+            if one.kind is not ParameterKind.DYNAMIC:
+                continue
+            for other in parameters:
+                number = other.name.removeprefix(one.name)
+                if number != other.name and number.isdecimal() and str(int(number)) == number:
+                    raise ConversionError(
+                        f"{binding.schema.qualified_name} ↔ {prototype.op_type}: a GE node calls the tensors of the list "
+                        f"{one.name} {one.name}0, {one.name}1 and so on, and {other.name} is a name of its own in REG_OP: "
+                        f"rename {other.name} or {one.name} there"
+                    )
 
 
 class _Maker(NodeOutputs):
