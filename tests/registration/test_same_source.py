@@ -55,7 +55,9 @@ op = ascend_graph.register_op(
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Iterator[Path]:
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    # Byte code is taken for that of another text of equal size, written within the same second.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     library = torch.library.Library("same_source", "DEF")
     library.define("twice(Tensor x) -> Tensor")
     library.impl("twice", lambda x: x * 2, "CPU")

@@ -114,7 +114,9 @@ class Module:
         for function in self.functions.values():
             if function.attributes.get("sym_visibility", "public") == "public":
                 return function
-        raise TritonProgramError("the module has no public function")
+        raise TritonProgramError(
+            f"the module has no public function; its functions are {', '.join(self.functions) or 'none'}"
+        )
 
 
 _OF_TRITON = re.compile(r"[/\\]triton[/\\](language|runtime|triton_patch)[/\\]")
