@@ -245,5 +245,5 @@ def _external(operation: IrOperation) -> Function:
     function = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("Dh").removesuffix("f"))
     if function is None or not symbol.startswith("__hmf_"):
         known = ", ".join(f"__hmf_{known}" for known in _LIBRARY)
-        raise TritonProgramError(f"external function {symbol!r}: not there on the host; it has {known}")
+        raise TritonProgramError(f"external function {symbol!r} is not there on the host; it has {known}")
     return rounded(function, operation.result_type.element)
