@@ -80,6 +80,27 @@ def test_a_symbolic_float_is_truncated_for_gradients_in_dynamic_ge_graphs(scale:
     torch.testing.assert_close(on_npu.grad.cpu(), x.grad)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_an_expanded_view_of_an_output_has_the_strides_of_a_copy_in_dynamic_ge_graphs(dynamic: bool) -> None:
+    """GE returns the view in memory of its own, and autograd makes the alias of the other output by its strides."""
+    import torchair
+
+    def both(x: T) -> tuple[T, T]:
+        y = torch.sin(x)
+        return y, y.expand(2, *y.shape)
+
+    torch._dynamo.reset()
+    function = torch.compile(both, backend=torchair.get_npu_backend(), dynamic=dynamic)
+    x = torch.randn(3, 4)
+    if dynamic:
+        with pytest.raises(RuntimeError, match=r"setStorage: sizes \[2, 3, 4\].* are out of bounds"):
+            function(x.npu().requires_grad_())
+        return
+    for found, expected in zip(function(x.npu().requires_grad_()), both(x), strict=True):
+        torch.testing.assert_close(found.detach().cpu(), expected)
+
+
 @pytest.mark.parametrize("inplace", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_a_part_stands_for_its_base_in_captured_gradients_of_writes(inplace: bool) -> None:
