@@ -47,6 +47,22 @@ def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return finding.mode in ("ge", "ge_dynamic") and writes and re.match(message, finding.message, re.DOTALL) is not None
 
 
+def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether ``as_strided`` of a view takes PyTorch's strides, though GE has the view in memory of its own."""
+    says = re.match(r"RuntimeError: node AsStrided \(AsStrided\): .* reach outside", finding.message)
+    if finding.mode not in ("ge", "ge_dynamic") or not (finding.kind == "value of outputs" or says):
+        return False
+    scope = program.scope()
+    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
+    inputs = {i.name for i in program.inputs}
+    for node in program.nodes:
+        source = scope[node.args[0]] if ".as_strided(" in node.text and node.args[0] not in inputs else None
+        if source is not None and (source.storage_offset() or not source.is_contiguous()):
+            return True
+        exec(node.line(), scope)
+    return False
+
+
 def _is_input_view(program: FuzzProgram) -> bool:
     """Return whether an output shares memory with an input that a line writes, through ATen operators alone."""
     from benchmarks.fuzz.modes import cpu_results
@@ -160,8 +176,14 @@ def _gelu_case(approximate: str) -> Case:
     return program, replace(finding, kind="value of outputs", message=message)
 
 
+def _as_strided(source: str) -> ProgramLine:
+    return ProgramLine("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", (source,), ("v2",))
+
+
 _SQUARE = ProgramLine("{0}.mul_({0})", ("x0",))
 _EXPAND = ProgramLine("{0}.expand(2, *{0}.shape)", ("x0",), ("v0",))
+_SLICE = ProgramLine("{0}[1:]", ("x0",), ("v1",))
+_OUTSIDE = "RuntimeError: node AsStrided (AsStrided): size [2], stride [4] and offset 0 reach outside of 4 elements"
 _SINE = ProgramLine("torch.sin({0})", ("x0",), ("v0",))
 _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
@@ -192,6 +214,12 @@ KNOWN: tuple[KnownFault, ...] = (
         _expanded_output,
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v0", "v1"), grad=True),
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v1",), grad=True),
+    ),
+    KnownFault(
+        "as-strided-of-a-view",
+        _strided_view,
+        lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("v1"), outputs=("v2",)),
+        lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("x0"), outputs=("v2",)),
     ),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),
     KnownFault(

@@ -101,6 +101,26 @@ def test_an_expanded_view_of_an_output_has_the_strides_of_a_copy_in_dynamic_ge_g
         torch.testing.assert_close(found.detach().cpu(), expected)
 
 
+@pytest.mark.parametrize("way", ["chunk", "slice", "whole"])
+@pytest.mark.filterwarnings("ignore")
+def test_as_strided_of_a_view_takes_pytorchs_strides_in_ge(way: str) -> None:
+    """GE has a view contiguously in memory of its own; the strides are those of the tensor that it is a view of."""
+    import torchair
+
+    def first(x: T) -> T:
+        y = {"chunk": torch.chunk(x, 2, -1)[1], "slice": x[:, 2:], "whole": x}[way]
+        return y.as_strided((2,), (y.stride(0),), 0)
+
+    torch._dynamo.reset()
+    function = torch.compile(first, backend=torchair.get_npu_backend(), dynamic=False)
+    x = torch.arange(8.0).reshape(2, 4)
+    if way == "whole":
+        assert function(x.npu()).tolist() == [0, 4]
+        return
+    with pytest.raises(RuntimeError, match=r"size \[2\], stride \[4\] and offset 0 reach outside of 4 elements"):
+        function(x.npu())
+
+
 @pytest.mark.parametrize("inplace", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_a_part_stands_for_its_base_in_captured_gradients_of_writes(inplace: bool) -> None:
