@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ascend_graph.environment import is_strict
+from ascend_graph.environment import HostRuntimeError, is_strict
 from ascend_graph.host.time_limit import within_limit
 from ascend_graph.host.triton.ir import Type
 from ascend_graph.host.triton.memory import Extent, HostMemoryError, KernelMemory, TritonKernelError
@@ -99,7 +99,7 @@ def _run_number(number: int) -> None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        code = _FAILED if isinstance(error, TritonKernelError) else _TIMED_OUT
+        code = _TIMED_OUT if isinstance(error, HostRuntimeError) else _FAILED
         text = str(error) if code == _TIMED_OUT else f"kernel {launch.program.name}: {error}"
         _runtime().ascendgraphSetError(code, text.encode())
 
