@@ -19,9 +19,10 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
     The first of these that fits is written into the relation:
 
     1. the promoted dtype of the inputs that the prototype names,
-    2. that of the first input, if the output may have all of them: this is what a relation means, and nothing is written,
-    3. the only dtype of the output,
-    4. that of an input of the same symbol, or of the same list of dtypes.
+    2. that of an input of the same symbol,
+    3. that of the first input, if the output may have all of them: this is what a relation means, and nothing is written,
+    4. the only dtype of the output,
+    5. that of an input with the same list of dtypes.
 
     Args:
         prototype: Prototype of the operator. Outputs are known by its names, or by their order.
@@ -76,6 +77,9 @@ def _declared(
     """Return the dtype to write; None if the assumed input's is allowed, or nothing is known of it."""
     if found := _promoted(output, inputs):
         return found
+    same = [p for p in inputs if p.symbol == output.symbol and p.kind is ParameterKind.REQUIRED]
+    if output.symbol is not None and same and not any(isinstance(a.shape, Like) for a in tensor.alternatives):
+        return None if assumed in same else Name(same[0].name)
     only = TORCH_NAMES.get(output.dtypes[0], "") if len(set(output.dtypes)) == 1 else ""
     written = Name(only) if only in CATEGORY else None
     if assumed is None or assumed.kind is not ParameterKind.REQUIRED:
@@ -84,8 +88,9 @@ def _declared(
         return None
     if written is not None:
         return written
-    if found := _tied(output, inputs):
-        return found
+    listed = [p for p in inputs if p.kind is ParameterKind.REQUIRED and set(p.dtypes) == set(output.dtypes)]
+    if listed:
+        return Name(listed[0].name)
     if set(assumed.dtypes) & set(output.dtypes):
         return None
     raise RelationError(
@@ -101,14 +106,6 @@ def _promoted(output: Parameter, inputs: Sequence[Parameter]) -> Expr | None:
     if not output.promote or {p.symbol for p in promoted} != set(output.promote):
         return None
     return FunctionCall("promote", tuple([Name(p.name) for p in promoted]))
-
-
-def _tied(output: Parameter, inputs: Sequence[Parameter]) -> Expr | None:
-    """Return the dtype of an input that the prototype ties to the output; None if it ties none."""
-    always = [p for p in inputs if p.kind is ParameterKind.REQUIRED]
-    tied = [p for p in always if output.symbol is not None and p.symbol == output.symbol]
-    tied = tied or [p for p in always if set(p.dtypes) == set(output.dtypes)]
-    return Name(tied[0].name) if tied else None
 
 
 def _listed(parameter: Parameter) -> str:

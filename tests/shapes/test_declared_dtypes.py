@@ -46,6 +46,12 @@ def prototype(parameters: str) -> OpPrototype:
             "a[...], b[...] -> y[...]: promote(a, b)",
         ),
         (
+            '.INPUT(a, "T1").INPUT(b, "T2").OUTPUT(y, "T2").OUTPUT(z, "T1").DATATYPE(T1, TensorType({DT_FLOAT}))'
+            ".DATATYPE(T2, TensorType({DT_FLOAT, DT_FLOAT16}))",
+            "a[n], b[n] -> y[n], z[n]",
+            "a[n], b[n] -> y[n]: b, z[n]",  # the first input's are allowed, and the symbol says more
+        ),
+        (
             ".INPUT(ids, TensorType({DT_INT64})).INPUT(w, TensorType({DT_FLOAT, DT_FLOAT16})).OUTPUT(y, TensorType({DT_FLOAT16, DT_FLOAT}))",
             "ids[*s], w[n, d] -> y[*s, d]",
             "ids[*s], w[n, d] -> y[*s, d]: w",
