@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finder of the modules to be patched, as the other finders find them."""
 
     def __init__(self, patches: Mapping[str, Patch]) -> None:
-        self._patches, self._missing = dict(patches), dict(patches)
+        self._patches = dict(patches)
 
     def has(self, patches: Mapping[str, Patch]) -> bool:
         return self._patches == dict(patches)
@@ -44,10 +43,12 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        patch = self._missing.pop(fullname, None)
+        patch = self._patches.get(fullname)
         if patch is None:
             return None
-        spec = importlib.util.find_spec(fullname)  # not by this finder, which has forgotten the name
+        # Each time that the module is loaded: a stand-in for its package may load it twice.
+        others = (finder for finder in list(sys.meta_path) if finder is not self)
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, patch)
         return spec
@@ -55,8 +56,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     def patch_imported(self) -> None:
         """Patch the modules that are imported already."""
         for name in self._patches:
-            if name in sys.modules and name in self._missing:
-                with contextmanager(self._missing.pop(name))(sys.modules[name]):
+            if name in sys.modules:
+                with contextmanager(self._patches[name])(sys.modules[name]):
                     pass
 
 

@@ -10,7 +10,6 @@ import functools
 import operator
 import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -21,8 +20,8 @@ from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 
-#: Modules of TorchAir's compilers; the second is loaded once a program is compiled for it.
-_COMPILERS = ("torchair.npu_fx_compiler", "npugraph_ex.npu_fx_compiler")
+#: Packages of TorchAir's compilers; the second is loaded once a program is compiled for it.
+_PACKAGES = ("torchair", "npugraph_ex")
 #: Method of theirs that ahead-of-time autograd calls.
 _ENTRY = "__call__"
 _MARK = "_ascend_graph_passes"
@@ -44,20 +43,33 @@ def install() -> None:
             f"torch._higher_order_ops.auto_functionalize: lacks {', '.join(lacking)}; expected a torch that was tested (docs/versions.md). Operators that "
             "write to arguments cannot be compiled with this one"
         )
-    for name in _COMPILERS:
-        module = sys.modules.get(name)
-        if module is not None:
-            _install(module)
-    if _COMPILERS[0] in sys.modules:
+    for package in _PACKAGES:
+        for namespace in _copies(package):
+            _install(namespace.get("_NpuFxCompiler"), package)
+    if f"{_PACKAGES[0]}.npu_fx_compiler" in sys.modules:
         ge.install()
 
 
-def _install(module: ModuleType) -> None:
-    compiler = getattr(module, "_NpuFxCompiler", None)
+def _copies(package: str) -> list[dict[str, Any]]:
+    """Return the namespaces of the package's compiler module, which a process may have loaded twice.
+
+    torch_npu puts a stand-in for each package in ``sys.modules``. A program whose first import is
+    ``torchair.npu_fx_compiler`` loads the package, and then the module again: ``torchair.get_npu_backend`` is of the
+    first copy, and ``sys.modules`` has the second.
+    """
+    module = sys.modules.get(f"{package}.npu_fx_compiler")
+    if module is None:
+        return []
+    copies = [vars(module)]
+    used = getattr(getattr(sys.modules[package], "get_npu_backend", None), "__globals__", copies[0])
+    return copies if used is copies[0] else [*copies, used]
+
+
+def _install(compiler: Any, package: str) -> None:
     original = getattr(compiler, _ENTRY, None)
     if compiler is None or original is None:
         raise UnknownWheelError(
-            f"{module.__name__}: has no class _NpuFxCompiler that is called with a graph; expected TorchAir of a torch_npu that was "
+            f"{package}.npu_fx_compiler: has no class _NpuFxCompiler that is called with a graph; expected TorchAir of a torch_npu that was "
             "tested (docs/versions.md). Operators that write to arguments cannot be compiled with this one"
         )
     if hasattr(original, _MARK):
