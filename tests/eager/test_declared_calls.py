@@ -8,6 +8,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -364,6 +365,7 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
         headers=sorted(sources.rglob("*.h")),
         include_directories=[sources],
     )
+    library = replace(library, flags=(*library.flags, "-O0", "-g0"))  # two thirds of the time
     torch.ops.load_library(library.build())
     add, many = torch.ops.dc_generated.dc_add, torch.ops.dc_generated.dc_many
     x = torch.ones(2).npu()

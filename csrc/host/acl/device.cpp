@@ -94,12 +94,16 @@ uint64_t environment_number(const char* name, uint64_t fallback) {
 using namespace ascend_graph::host;
 
 ACL_EXPORT int ascendgraphFail(int code, const char* message) { return fail(code, message); }
-ACL_EXPORT const char* ascendgraphRecentError() { return recent_error.c_str(); }
+ACL_EXPORT const char* ascendgraphRecentError() {
+    has_been_read(recent_error);
+    return recent_error.c_str();
+}
 
 ACL_EXPORT const char* aclGetRecentErrMsg() {
     if (recent_error.empty()) return nullptr;
     reported_error.swap(recent_error);
     recent_error.clear();
+    has_been_read(reported_error);
     return reported_error.c_str();
 }
 

@@ -142,6 +142,8 @@ void give_memory_back(size_t size);
 void resume_waiting_streams();
 // Whether another thread is at it.
 bool others_resume_streams();
+// The program has read this error: if it is a kernel's, it is not told at the process's end.
+void has_been_read(const std::string& text);
 // To be called when streams have gone on: those who wait for that look again.
 void announce_progress();
 // Waits until `ended`, for as long as another thread may take to record an event; then an error, for on a

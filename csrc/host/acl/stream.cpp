@@ -1,9 +1,15 @@
 // Streams, and the failures of what they run.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <unordered_set>
 
@@ -345,7 +351,42 @@ namespace {
 std::mutex failures_mutex;
 std::atomic<size_t> failed_devices{0};
 std::map<int32_t, std::pair<aclError, std::string>> failures;
+
+// Failures of which the program has not read the message: it would end as if the kernels had run, or with a
+// number alone.
+struct Unread {
+    std::mutex mutex;
+    std::set<std::string> texts;
+    pid_t process = 0;
+};
+Unread& unread() {
+    static auto& failures = *new Unread;  // not destroyed: it is read at exit
+    return failures;
+}
+void tell_unread() {
+    const auto& [mutex, texts, process] = unread();
+    if (process != getpid()) return;  // its parent tells
+    for (const auto& text : texts)
+        std::fprintf(
+            stderr, "ascend_graph: %s (the program has not read this error; aclGetRecentErrMsg returns it)\n",
+            text.c_str());
+}
+void keep_unread(const char* text) {
+    constexpr size_t most = 16;
+    auto& [mutex, texts, process] = unread();
+    std::lock_guard<std::mutex> lock(mutex);
+    static const int registered = std::atexit(tell_unread);
+    if (process != getpid()) texts.clear();
+    process = getpid();
+    if (registered == 0 && texts.size() < most) texts.insert(text);
+}
 }  // namespace
+
+void ascend_graph::host::has_been_read(const std::string& text) {
+    auto& [mutex, texts, process] = unread();
+    std::lock_guard<std::mutex> lock(mutex);
+    texts.erase(text);
+}
 
 ACL_EXPORT int ascendgraphReportKernelFailure() {
     if (aclError error = enter_device("the device")) return error;
@@ -365,7 +406,9 @@ ACL_EXPORT void ascendgraphSetError(int code, const char* message) {
     const auto* stream = static_cast<const Stream*>(work_place());
     const int32_t device = stream == nullptr || stream == &default_stream ? current_device() : stream->device;
     // What follows a failure is often its consequence: the first is kept.
-    if (failures.try_emplace(device, code, message).second) ++failed_devices;
+    if (!failures.try_emplace(device, code, message).second) return;
+    ++failed_devices;
+    keep_unread(message);
 }
 
 ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,

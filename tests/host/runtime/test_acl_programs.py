@@ -160,3 +160,38 @@ def test_what_the_header_declares_is_there() -> None:
     assert len(declared) > 80
     library = ctypes.CDLL(str(home / "lib64/libascendcl.so"))
     assert [name for name in declared if not hasattr(library, name)] == []
+
+
+FAILS = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+__global__ __vector__ void beyond(GM_ADDR out) {
+    AscendC::GlobalTensor<int32_t> gm;
+    gm.SetGlobalBuffer((__gm__ int32_t*)out, 4);
+    gm.SetValue(4, 1);
+}
+int main(int argc, char**) {
+    int32_t out[8] = {};
+    beyond<<<1, nullptr, nullptr>>>((uint8_t*)out);
+    std::printf("%d\\n", aclrtSynchronizeDevice());
+    if (argc > 1) std::printf("%s\\n", aclGetRecentErrMsg());
+}
+"""
+
+
+def test_failures_that_a_program_does_not_read_are_told_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "fails.asc").write_text(FAILS)
+    program, home = tmp_path / "fails", toolkit_directory()
+    libraries = [f"-L{home}/lib64", f"-Wl,-rpath,{home}/lib64", "-lascendcl"]
+    command = [home / "bin/bisheng", "--npu-arch=dav-2201", "fails.asc", *libraries, "-o", program]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    ignores, reads = (
+        subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+        for arguments in ((), ("read",))
+    )
+    assert ignores.stdout == "507015\n"
+    assert "kernel beyond, block 0 of 1: " in ignores.stderr
+    assert ignores.stderr.count("the program has not read this error") == 1
+    assert "kernel beyond, block 0 of 1: " in reads.stdout
+    assert not reads.stderr

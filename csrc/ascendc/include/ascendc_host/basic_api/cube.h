@@ -338,6 +338,9 @@ template <typename S, typename W>
 void unpack_run(const uint8_t* from, uint64_t first, uint64_t count, W* to) {
     if constexpr (ascendc_host::is_packed<S>) {
         ascendc_host::unpack(from, first, count, to);
+    } else if constexpr (ascendc_host::is_float8<S>) {
+        const auto& values = ascendc_host::float8_values<S>();
+        for (uint64_t i = 0; i < count; ++i) to[i] = values[from[first + i]];
     } else {
         const S* run = reinterpret_cast<const S*>(from) + first;
         if constexpr (std::is_same<W, float>::value && !std::is_same<Wide<S>, S>::value) {
@@ -386,6 +389,19 @@ void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<
     }
 }
 
+// Whether the cube core multiplies these types as 8-bit floats; other pairs have rules of their own.
+template <typename A, typename B>
+constexpr bool multiplies_float8() {
+    constexpr bool either = ascendc_host::is_float8<A> || ascendc_host::is_float8<B>;
+    static_assert(!either || (ascendc_host::is_float8<A> && ascendc_host::is_float8<B>),
+                  "an 8-bit float is multiplied with an 8-bit float");
+    static_assert(ascendc_host::is_hifloat8<A> == ascendc_host::is_hifloat8<B>,
+                  "hifloat8_t is multiplied with hifloat8_t");
+    static_assert(!either || ascendc_host::npu_architecture == 3510,
+                  "dav-2201 does not multiply 8-bit floats");
+    return either;
+}
+
 // The type products are summed in.
 template <typename S>
 using Sum = std::conditional_t<std::is_integral<S>::value || ascendc_host::is_packed<S>, int32_t, float>;
@@ -398,6 +414,8 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
                       (!ascendc_host::is_packed<U> || std::is_same<T, int32_t>::value),
                   "Mmad: int4b_t is multiplied with int4b_t, to int32_t");
     static_assert(cube_has_packed<U>, "Mmad: dav-3510 does not have int4b_t");
+    static_assert(!multiplies_float8<U, S>() || std::is_same<T, float>::value,
+                  "Mmad: the product of 8-bit floats is float");
     const auto& block = ascendc_host::enter(where);
     if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias)
         ascendc_host::fail(
