@@ -183,18 +183,19 @@ def trace(operator: Any, mode: Any, args: Sequence[Any], kwargs: dict[str, Any])
     given = dict(zip(names, args, strict=False)) | kwargs
     written = {a.name for a in written_arguments(operator._schema)}
     targets = [t for name in written for t in _tensors(given.get(name))]
-
-    def apart(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return type(value)([apart(item) for item in value])
-        if not isinstance(value, torch.Tensor) or not any(_may_overlap(value, target) for target in targets):
-            return value
-        with mode:
-            return value.clone()
-
-    read = {name: value if name in written else apart(value) for name, value in given.items()}
+    read = {name: value if name in written else _apart(value, targets, mode) for name, value in given.items()}
     positional = [read.pop(name) for name in names[: len(args)]]
     return mode.__torch_dispatch__(operator, (), tuple(positional), read)
+
+
+def _apart(value: Any, targets: Sequence[torch.Tensor], mode: Any) -> Any:
+    """Return a read argument, cloned where it may overlap with a written one."""
+    if isinstance(value, list | tuple):
+        return type(value)([_apart(item, targets, mode) for item in value])
+    if not isinstance(value, torch.Tensor) or not any(_may_overlap(value, target) for target in targets):
+        return value
+    with mode:
+        return value.clone()
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
