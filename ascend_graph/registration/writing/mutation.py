@@ -68,6 +68,10 @@ class MutationNameError(AscendGraphError, TypeError):
     """Error of an operator that writes and has an argument whose name PyTorch uses."""
 
 
+class MutationListError(AscendGraphError, TypeError):
+    """Error of an operator that writes and returns a list of tensors, which PyTorch takes into no graph."""
+
+
 def is_functionalized_here(mode: Any) -> bool:
     """Return whether PyTorch would make a node with bases; exported programs get one with the arguments themselves."""
     import torch._inductor.config
@@ -96,6 +100,11 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
         raise MutationNameError(
             f"{operator}: an argument is named {_TAKEN!r}, and the operator writes to an argument; PyTorch's auto_functionalized_v2 has a "
             f"parameter of that name. Expected another name: give it a schema with one, and arguments={{<name>: {_TAKEN!r}}}"
+        )
+    if any(isinstance(_required(returned.type), torch.ListType) for returned in schema.returns):
+        raise MutationListError(
+            f"{operator}: it writes to an argument and returns a list of tensors, which PyTorch's auto_functionalized_v2 does not take; "
+            "expected tensors alone. Return each tensor by itself, or make two operators of it: one that writes, one that returns the list"
         )
     bases: list[Any] = []
     for argument in written_arguments(schema):
