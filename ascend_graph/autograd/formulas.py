@@ -40,27 +40,30 @@ def flatten(values: Sequence[Any]) -> tuple[Slots, list[torch.Tensor]]:
     ((0, None, (1, None), None), [tensor([1.]), tensor([1., 1.])])
     """
     tensors: list[torch.Tensor] = []
+    return tuple([_slot(value, tensors) for value in values]), tensors
 
-    def slot(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            tensors.append(value)
-            return len(tensors) - 1
-        if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
-            return tuple([slot(item) for item in value])
-        return None
 
-    return tuple([slot(value) for value in values]), tensors
+# A nested function that calls itself is a reference cycle: it keeps the tensors of a call until Python collects garbage.
+
+
+def _slot(value: Any, tensors: list[torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return len(tensors) - 1
+    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+        return tuple([_slot(item, tensors) for item in value])
+    return None
 
 
 def rebuild(values: Sequence[Any], slots: Slots, tensors: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values with other ones in the slots of tensors."""
+    return tuple([_placed(value, slot, tensors) for value, slot in zip(values, slots, strict=True)])
 
-    def one(value: Any, slot: Any) -> Any:
-        if isinstance(slot, tuple):
-            return [one(None, part) for part in slot]
-        return value if slot is None else tensors[slot]
 
-    return tuple([one(value, slot) for value, slot in zip(values, slots, strict=True)])
+def _placed(value: Any, slot: Any, tensors: Sequence[Any]) -> Any:
+    if isinstance(slot, tuple):
+        return [_placed(None, part, tensors) for part in slot]
+    return value if slot is None else tensors[slot]
 
 
 def listed(output: Any) -> tuple[Any, ...]:

@@ -14,6 +14,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"unsupported operator: (?P<op>[\w.]+)", "TorchAir has no converter for {op}"),
     (r"cannot be captured: torch_npu has no kernel of it for the device", "torch_npu computes an operator on the CPU, which a capture does not take"),
     (r"an argument is named 'mode', and the operator writes to an argument", "PyTorch takes no operator that writes and has an argument called mode (W16)"),
+    (r"it writes to an argument and returns a list of tensors", "PyTorch takes no operator that writes and returns a list of tensors (W17)"),
+    (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
 

@@ -48,17 +48,26 @@ def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 
 def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether ``as_strided`` of a view takes PyTorch's strides, though GE has the view in memory of its own."""
+    """Return whether ``as_strided`` takes PyTorch's strides of a view, or of an input with strides or an offset.
+
+    GE has either in contiguous memory.
+    """
     says = re.match(r"RuntimeError: node AsStrided \(AsStrided\): .* reach outside", finding.message)
-    if finding.mode not in ("ge", "ge_dynamic") or not (finding.kind == "value of outputs" or says):
+    values = finding.kind in ("value of outputs", "value of arguments")
+    if finding.mode not in ("ge", "ge_dynamic") or not (values or says):
         return False
+    return any(_has_strided_source(program, call) for call in range(len(program.sizes)))
+
+
+def _has_strided_source(program: FuzzProgram, call: int) -> bool:
+    """Return whether ``as_strided`` is given a tensor with gaps or an offset in one of the calls."""
     scope = program.scope()
-    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
-    inputs = {i.name for i in program.inputs}
+    scope.update(zip(program.names(), make_arguments(program, call), strict=True))
     for node in program.nodes:
-        source = scope[node.args[0]] if ".as_strided(" in node.text and node.args[0] not in inputs else None
-        if source is not None and (source.storage_offset() or not source.is_contiguous()):
-            return True
+        if ".as_strided(" in node.text:
+            source = scope[node.args[0]]
+            if source.storage_offset() or not source.is_contiguous():
+                return True
         exec(node.line(), scope)
     return False
 
@@ -140,6 +149,21 @@ def _truncated_float(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
 
 
+_SLICED = (
+    "RuntimeError: value cannot be converted to type int32 without overflow\n\nWhile executing %slice_backward_1 : "
+)
+_NORMALIZED = "ValueError: Input v should not be a Tensor object for creating a Const node.\n\nWhile executing %native_layer_norm_backward : "
+
+
+def _refused_gradient(says: str) -> Callable[[FuzzProgram, FuzzFinding], bool]:
+    """Return a predicate of a message with which TorchAir's converter of a gradient refuses dynamic sizes."""
+
+    def explains(program: FuzzProgram, finding: FuzzFinding) -> bool:
+        return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
+
+    return explains
+
+
 _TANH = re.compile(r"""approximate=['"]tanh['"]""")
 _VALUE = re.compile(r"call \d+: \[(\d+)\]: .* at \(([\d, ]*)\): (\S+), not ")
 
@@ -208,6 +232,20 @@ KNOWN: tuple[KnownFault, ...] = (
         _truncated_float,
         lambda: _case("ge_dynamic", _TRUNCATED, grad=True),
         lambda: _case("ge_dynamic", _TRUNCATED),
+    ),
+    KnownFault(
+        "slice-in-gradient",
+        _refused_gradient(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
+        lambda: _case("ge_dynamic", _SLICED, grad=True),
+        lambda: _case("ge_dynamic", _SLICED),
+    ),
+    KnownFault(
+        "layer-norm-without-weight-in-gradient",
+        _refused_gradient(
+            r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"
+        ),
+        lambda: _case("ge_dynamic", _NORMALIZED, grad=True),
+        lambda: _case("ge_dynamic", _NORMALIZED),
     ),
     KnownFault(
         "expanded-output-in-gradient",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -293,3 +295,48 @@ def test_functions_of_aclnn_take_a_tangent() -> None:
         assert found.shape == (2,)
     finally:
         operator.unregister()
+
+
+# ----------------------------------------------------------------------------------------------------------- lifetimes
+
+
+@pytest.fixture
+def _no_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def product_gradient(ctx: Any, grad: torch.Tensor) -> Any:
+    x, w = ctx.saved_tensors
+    return grad * w * 2, grad * x * 2, None
+
+
+def save_product(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[:2])
+
+
+def in_inference(operator: Any, *tensors: torch.Tensor) -> None:
+    operator(*tensors)
+
+
+def with_gradients(operator: Any, *tensors: torch.Tensor) -> None:
+    leaves = [t.requires_grad_() for t in tensors]
+    torch.autograd.grad(operator(*leaves).sum(), leaves)
+
+
+def with_tangents(operator: Any, *tensors: torch.Tensor) -> None:
+    torch.func.jvp(operator, tensors, tuple(torch.ones_like(t) for t in tensors))
+
+
+@pytest.mark.usefixtures("_no_garbage_collection")
+@pytest.mark.parametrize("call", [in_inference, with_gradients, with_tangents])
+def test_a_call_keeps_no_tensor_until_garbage_is_collected(define: Define, call: Callable[..., None]) -> None:
+    """Memory of captured graphs is handed out again by reference counts, and a process dies where one was kept."""
+    operator = define(backward=(product_gradient, save_product), forward=of_tensors)
+    given = [torch.ones(2, 3), torch.ones(2, 3)]
+    kept = [weakref.ref(t) for t in given]
+    call(operator, *given)
+    del given
+    assert [k() for k in kept] == [None, None]

@@ -15,7 +15,7 @@ from benchmarks.fuzz import compare, planted, unreached
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.deploy import reference_function
-from benchmarks.fuzz.findings import pattern_of
+from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
 from benchmarks.fuzz.known import KNOWN, known_fault
 from benchmarks.fuzz.minimize import minimized
@@ -187,6 +187,9 @@ def test_a_refusal_names_its_cause() -> None:
     text = "RuntimeError: torch.ops.aten.trunc.default ge_converter is not implemented!"
     assert cause_of(text, made) == "TorchAir has no converter for aten.trunc.default"
     assert cause_of("RuntimeError: node Add: something else", made) == ""
+    dtypes = "AssertionError: Inputs data type mismatch 27 vs. 27\n\nWhile executing %eq"
+    assert "two dtypes" in cause_of(f"{dtypes} : [num_users=1]", made)
+    assert cause_of(f"{dtypes.replace('%eq', '%add')} : [num_users=1]", made) == ""
 
 
 def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:
@@ -201,6 +204,15 @@ def test_a_fault_of_the_wheel_is_recognized_by_the_program(fault: object) -> Non
     sibling, of_sibling = fault.sibling()  # type: ignore[attr-defined]
     assert known_fault(sibling, of_sibling) == ""
     assert known_fault(made, replace(finding, kind="value of gradients", message="1 of 3 values differ")) == ""
+
+
+@pytest.mark.parametrize("layout", ["plain", "offset"])
+def test_as_strided_of_an_input_with_an_offset_is_the_wheels_fault(layout: str) -> None:
+    line = ("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", ("x0",), ("v0",))
+    made = program(line, ("{0}.add_(1)", ("v0",), ()), outputs=("n",))
+    made = replace(made, inputs=(replace(made.inputs[0], layout=layout),))
+    finding = FuzzFinding("program 0", "ge_dynamic", "value of arguments", "call 1: [0]: 2 of 3 values differ")
+    assert known_fault(made, finding) == ("as-strided-of-a-view" if layout == "offset" else "")
 
 
 def test_a_planted_fault_is_found() -> None:

@@ -221,6 +221,26 @@ def test_an_attr_named_mode_is_refused_in_graphs(mode: Any) -> None:
         library._destroy()
 
 
+@pytest.mark.parametrize("mode", MODES[::2])
+def test_a_list_next_to_what_is_written_is_refused_in_graphs(mode: Any) -> None:
+    ascend_graph.load_prototypes(
+        "REG_OP(WritesAndLists).INPUT(x, TensorType({DT_FLOAT})).DYNAMIC_INPUT(xs, TensorType({DT_FLOAT}))"
+        ".OUTPUT(x, TensorType({DT_FLOAT})).DYNAMIC_OUTPUT(ys, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(WritesAndLists)"
+    )
+    library = torch.library.Library("writes_lists", "DEF")
+    library.define("op(Tensor(a!) x, Tensor[] xs) -> Tensor[] ys")
+    library.impl("op", lambda x, xs: (x.add_(1), [y + 1 for y in xs])[1], "PrivateUse1")
+    op = ascend_graph.register_op(
+        "WritesAndLists", eager=torch.ops.writes_lists.op.default, shape="xs[i][n] -> ys[i][n]"
+    )
+    try:
+        with pytest.raises(Exception, match="writes to an argument and returns a list of tensors.*make two operators"):
+            mode(lambda x: op(x, [x * 2]))(numbers(2).npu())
+    finally:
+        op.unregister()
+        library._destroy()
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("arranged", ARRANGED)
 def test_copies_of_inputs_with_strides(ops: SimpleNamespace, arranged: str, mode: Any) -> None:

@@ -154,6 +154,12 @@ def _known(condition: Any) -> bool:
         return False
 
 
+def _given(value: Any, given: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_given(item, given) for item in value]
+    return None if value is None else given[value.name]
+
+
 def _same(a: Layout, b: Layout) -> bool:
     return len(a.size) == len(b.size) and all(
         _known(one == other)
@@ -280,13 +286,7 @@ class _Converter:
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the written arguments by name, as the operator's converter takes them."""
-
-        def one(value: Any) -> Any:
-            if isinstance(value, list):
-                return [one(item) for item in value]
-            return None if value is None else given[value.name]
-
-        return {name: one(value) for name, value in self.call.written.items()}
+        return {name: _given(value, given) for name, value in self.call.written.items()}
 
     def written(self, tensor: Any, added: Sequence[Any]) -> Any:
         """Return a tensor's value after the nodes that write to it: an output of the input's name, or a later copy."""

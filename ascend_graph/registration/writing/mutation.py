@@ -68,6 +68,10 @@ class MutationNameError(AscendGraphError, TypeError):
     """Error of an operator that writes and has an argument whose name PyTorch uses."""
 
 
+class MutationListError(AscendGraphError, TypeError):
+    """Error of an operator that writes and returns a list of tensors, which PyTorch takes into no graph."""
+
+
 def is_functionalized_here(mode: Any) -> bool:
     """Return whether PyTorch would make a node with bases; exported programs get one with the arguments themselves."""
     import torch._inductor.config
@@ -96,6 +100,11 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
         raise MutationNameError(
             f"{operator}: an argument is named {_TAKEN!r}, and the operator writes to an argument; PyTorch's auto_functionalized_v2 has a "
             f"parameter of that name. Expected another name: give it a schema with one, and arguments={{<name>: {_TAKEN!r}}}"
+        )
+    if any(isinstance(_required(returned.type), torch.ListType) for returned in schema.returns):
+        raise MutationListError(
+            f"{operator}: it writes to an argument and returns a list of tensors, which PyTorch's auto_functionalized_v2 does not take; "
+            "expected tensors alone. Return each tensor by itself, or make two operators of it: one that writes, one that returns the list"
         )
     bases: list[Any] = []
     for argument in written_arguments(schema):
@@ -183,18 +192,19 @@ def trace(operator: Any, mode: Any, args: Sequence[Any], kwargs: dict[str, Any])
     given = dict(zip(names, args, strict=False)) | kwargs
     written = {a.name for a in written_arguments(operator._schema)}
     targets = [t for name in written for t in _tensors(given.get(name))]
-
-    def apart(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return type(value)([apart(item) for item in value])
-        if not isinstance(value, torch.Tensor) or not any(_may_overlap(value, target) for target in targets):
-            return value
-        with mode:
-            return value.clone()
-
-    read = {name: value if name in written else apart(value) for name, value in given.items()}
+    read = {name: value if name in written else _apart(value, targets, mode) for name, value in given.items()}
     positional = [read.pop(name) for name in names[: len(args)]]
     return mode.__torch_dispatch__(operator, (), tuple(positional), read)
+
+
+def _apart(value: Any, targets: Sequence[torch.Tensor], mode: Any) -> Any:
+    """Return a read argument, cloned where it may overlap with a written one."""
+    if isinstance(value, list | tuple):
+        return type(value)([_apart(item, targets, mode) for item in value])
+    if not isinstance(value, torch.Tensor) or not any(_may_overlap(value, target) for target in targets):
+        return value
+    with mode:
+        return value.clone()
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -121,6 +121,39 @@ def test_as_strided_of_a_view_takes_pytorchs_strides_in_ge(way: str) -> None:
         function(x.npu())
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_as_strided_of_an_input_with_an_offset_counts_from_the_input_in_ge() -> None:
+    """PyTorch counts from the start of the storage."""
+    import torchair
+
+    def first(x: T) -> T:
+        return x.as_strided((2,), (1,), 0) + 0.5
+
+    torch._dynamo.reset()
+    x = torch.arange(8.0).reshape(2, 4).npu()[1]
+    assert first(x).tolist() == [0.5, 1.5]
+    assert torch.compile(first, backend=torchair.get_npu_backend(), dynamic=False)(x).tolist() == [4.5, 5.5]
+
+
+#: Programs whose gradient the wheel cannot compile with dynamic sizes, and its message.
+REFUSED_GRADIENTS: dict[str, tuple[Callable[[T], T], str]] = {
+    "slice": (lambda x: torch.sin(x[::2]), "value cannot be converted to type int32 without overflow"),
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape[-1:]), "Input v should not be a Tensor object"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_GRADIENTS)
+@pytest.mark.filterwarnings("ignore")
+def test_gradients_that_dynamic_graphs_of_ge_refuse(name: str) -> None:
+    import torchair
+
+    program, says = REFUSED_GRADIENTS[name]
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend=torchair.get_npu_backend(), dynamic=True)
+    with pytest.raises(Exception, match=says):
+        compiled(torch.ones(4, 6, device="npu", requires_grad=True)).sum().backward()
+
+
 @pytest.mark.parametrize("inplace", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_a_part_stands_for_its_base_in_captured_gradients_of_writes(inplace: bool) -> None:
