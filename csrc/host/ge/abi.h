@@ -189,6 +189,11 @@ class GE_EXPORT Operator {
     const OperatorImpl* description() const { return impl_.get(); }
 
     graphStatus UpdateInputDesc(const char* name, const TensorDesc& desc);
+    graphStatus UpdateOutputDesc(const char* name, const TensorDesc& desc);
+    size_t GetInputsSize() const;
+    size_t GetOutputsSize() const;
+    TensorDesc GetInputDescByName(const char* name) const;
+    TensorDesc GetOutputDescByName(const char* name) const;
     graphStatus GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>& names_and_types) const;
     static Operator described(std::shared_ptr<OperatorImpl> impl);
 
