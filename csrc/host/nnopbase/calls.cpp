@@ -2,6 +2,7 @@
 // checks, logs, and the records of a cache and a profiler that the host does not have.
 #include <cstdarg>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "ascend_graph/aclnn_adapter.h"
@@ -34,6 +35,11 @@ void ReportErrorMessageInner(const std::string& code, const char* format, ...) {
     va_end(arguments);
     ascendgraphFail(code == "EZ1001" ? ACLNN_ERR_PARAM_INVALID : ACLNN_ERR_INNER, logged_errors().c_str());
 }
+
+// The classes' names, which messages have.
+[[gnu::used]] const std::type_info* const class_names[] = {&typeid(aclTensor), &typeid(aclTensorList),
+                                                           &typeid(aclScalar), &typeid(aclScalarList),
+                                                           &typeid(aclIntArray)};
 
 // --- the first and the second half of a call
 // ------------------------------------------------------------------

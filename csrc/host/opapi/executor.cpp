@@ -333,6 +333,9 @@ ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, 
 ACL_EXPORT uint64_t NnopbaseMsprofSysTime() { return static_cast<uint64_t>(ascendgraphNow()); }
 ACL_EXPORT void NnopbaseReportApiInfo(uint64_t, void*) {}
 ACL_EXPORT void NnopbaseSetHcclServerType(void*, uint32_t) {}
+// That a kernel communicates is in its source, and in which group in its attrs.
+ACL_EXPORT aclnnStatus NnopbaseSetMc2(void*) { return 0; }
+ACL_EXPORT aclnnStatus NnopbaseSetHcomGroup(void*, char*) { return 0; }
 ACL_EXPORT void NnopbaseSetUserHandle(void* executor, void* handle) {
     if (executor != nullptr) static_cast<aclOpExecutor*>(executor)->user_handle = handle;
 }

@@ -8,9 +8,9 @@ op::OpArg of(const aclTensor* tensor) {
     made.value.pointer = tensor;
     return made;
 }
-op::OpArg of(int64_t number, op::OpArgType type = op::OpArgType::kInt) {
+op::OpArg number(int64_t value, op::OpArgType type = op::OpArgType::kInt) {
     op::OpArg made{type, {}};
-    made.value.i = number;
+    made.value.i = value;
     return made;
 }
 
@@ -19,8 +19,8 @@ const aclTensor* doubled(const aclTensor* x, int64_t mode, aclOpExecutor* execut
     const uint32_t id = mode == 3 ? 999 : op::GenOpTypeId("Doubled");
     aclTensor* out = executor->AllocTensor(x->GetDataType(), ge::FORMAT_ND, ge::FORMAT_ND);
     if (out == nullptr) return nullptr;
-    const op::OpArg attr = of(0, mode == 2 ? op::OpArgType::kMemsetWorkspace : op::OpArgType::kInt);
-    op::OpArgContext* inferred = op::arguments({of(x)}, {of(out)}, {of(0)});
+    const op::OpArg attr = number(0, mode == 2 ? op::OpArgType::kMemsetWorkspace : op::OpArgType::kInt);
+    op::OpArgContext* inferred = op::arguments({of(x)}, {of(out)}, {number(0)});
     const aclnnStatus status = InferShape(id, inferred->lists[0], inferred->lists[1], inferred->lists[2]);
     op::DestroyOpArgContext(inferred);
     if (status != 0) return nullptr;

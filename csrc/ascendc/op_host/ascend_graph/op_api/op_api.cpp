@@ -800,6 +800,20 @@ const aclTensor* Pad(const aclTensor* self, const aclTensor* paddings, aclOpExec
     aclTensor* result = executor->AllocTensor(shape, self->GetDataType(), self->GetViewFormat());
     return launched("Pad", result, executor, joined(OP_INPUT(self, paddings), OP_OUTPUT(result)));
 }
+const std::tuple<aclTensor*, aclTensor*> Sort(const aclTensor* self, int64_t dim, bool descending, bool stable,
+                                              op::DataType indicesType, aclOpExecutor* executor) {
+    if (self == nullptr || !op::CheckType(indicesType, {ge::DT_INT32, ge::DT_INT64})) {
+        OP_LOGE(ACLNN_ERR_PARAM_INVALID, "Sort: expected a tensor and indices of int32 or int64");
+        return {nullptr, nullptr};
+    }
+    aclTensor* values = executor->AllocTensor(self->GetViewShape(), self->GetDataType());
+    aclTensor* indices = executor->AllocTensor(self->GetViewShape(), ge::DT_INT32);
+    const auto arguments =
+        joined(OP_INPUT(self), OP_OUTPUT(values, indices), OP_ATTR(dim, descending, stable));
+    if (launched("Sort", values, executor, arguments) == nullptr) return {nullptr, nullptr};
+    if (indicesType == ge::DT_INT32) return {values, indices};
+    return {values, const_cast<aclTensor*>(Cast(indices, indicesType, executor))};
+}
 const aclTensor* ReFormat(const aclTensor* x, const op::Format& format, aclOpExecutor*) {
     if (x == nullptr) return nullptr;
     auto* const changed = const_cast<aclTensor*>(x);
