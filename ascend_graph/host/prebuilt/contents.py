@@ -109,8 +109,8 @@ def check_includes(operator: PrebuiltOperator) -> tuple[Path, ...]:
                 left.append(included)
     if missing:
         raise OperatorPackageError(
-            f"{operator.prototype.op_type}: the source of its kernel includes {', '.join(sorted(missing))}, which "
-            f"{operator.package} does not carry, and its binaries are for a device. {_INSTEAD}"
+            f"{operator.prototype.op_type}: the source of its kernel includes {', '.join(sorted(missing))}, which neither "
+            f"{operator.package} nor the toolkit has, and its binaries are for a device. {_INSTEAD}"
         )
     return tuple(seen)
 
