@@ -1,5 +1,5 @@
-// libunified_dlog.so: CANN's log, as libraries that were linked elsewhere call it. Errors are kept too: what a
-// package's function logs is a part of the message that the operator's caller gets.
+// libunified_dlog.so: CANN's log, as libraries that were linked elsewhere call it. Errors are kept too: what
+// a package's function logs is a part of the message that the operator's caller gets.
 #include <cstdarg>
 #include <cstdint>
 
@@ -20,7 +20,8 @@ void record(int32_t level, const char* format, std::va_list arguments) {
 ACL_EXPORT int32_t CheckLogLevel(int32_t, int32_t level) { return is_logged(level) ? 1 : 0; }
 
 // The same as a function of C++, which libraries link whose headers do not say otherwise.
-__attribute__((visibility("default"))) int32_t check_log_level(int32_t, int32_t level) __asm__("_Z13CheckLogLevelii");
+__attribute__((visibility("default"))) int32_t check_log_level(int32_t,
+                                                               int32_t level) __asm__("_Z13CheckLogLevelii");
 int32_t check_log_level(int32_t, int32_t level) { return CheckLogLevel(0, level); }
 
 ACL_EXPORT void DlogRecord(int32_t, int32_t level, const char* format, ...) {

@@ -53,9 +53,9 @@ ge::AscendString ToString(const aclTensorList* tensors) { return op::ToString(te
 ge::AscendString ToString(const aclScalar* scalar) {
     return scalar == nullptr ? ge::AscendString("nullptr") : scalar->ToString();
 }
-#define ASCEND_GRAPH_TEXT(Array)                                                        \
-    ge::AscendString ToString(const Array* array) {                                     \
-        return array == nullptr ? ge::AscendString("nullptr") : array->ToString();      \
+#define ASCEND_GRAPH_TEXT(Array)                                                   \
+    ge::AscendString ToString(const Array* array) {                                \
+        return array == nullptr ? ge::AscendString("nullptr") : array->ToString(); \
     }
 ASCEND_GRAPH_TEXT(aclIntArray)
 ASCEND_GRAPH_TEXT(aclFloatArray)
@@ -76,8 +76,8 @@ aclnnStatus CheckPhase1Params(aclOpExecutor** executor, uint64_t* workspace_size
 // No tensors are dumped.
 bool IsDumpEnabled() { return false; }
 void InitThreadLocalContext() {}
-#define ASCEND_GRAPH_IGNORED(Object)                       \
-    void AddInputTensorToThreadLocalCtx(Object* const) {}  \
+#define ASCEND_GRAPH_IGNORED(Object)                      \
+    void AddInputTensorToThreadLocalCtx(Object* const) {} \
     void AddOutputTensorToThreadLocalCtx(Object* const) {}
 ASCEND_GRAPH_IGNORED(aclTensor)
 ASCEND_GRAPH_IGNORED(const aclTensor)
@@ -120,8 +120,9 @@ void OpDfxGuard::StringToVec(const char* names, std::vector<std::string>& list) 
 void OpDfxGuard::StringToVecWithBrackets(const char* names, std::vector<std::string>& list) {
     const std::string text = names == nullptr ? "" : names;
     const size_t first = text.find('('), last = text.rfind(')');
-    StringToVec(first == text.npos || last == text.npos ? names : text.substr(first + 1, last - first - 1).c_str(),
-                list);
+    StringToVec(
+        first == text.npos || last == text.npos ? names : text.substr(first + 1, last - first - 1).c_str(),
+        list);
 }
 
 namespace internal {

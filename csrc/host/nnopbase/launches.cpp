@@ -35,7 +35,8 @@ void DestroyOpArgContext(OpArgContext* context) {
     for (const OpArgList& list : context->lists) {
         for (size_t i = 0; i < list.count; ++i) {
             const OpArg& one = list.args[i];
-            if (one.type == OpArgType::kString && one.value.free != nullptr) one.value.free(one.value.pointer);
+            if (one.type == OpArgType::kString && one.value.free != nullptr)
+                one.value.free(one.value.pointer);
         }
     }
     DeAllocated(context);
@@ -107,7 +108,8 @@ class Reader {
                 return launch_tensors(object<aclTensorList>(argument));
             case OpArgType::kIntList:
                 if (executor_ != nullptr)
-                    return launch_tensors(executor_->ConvertToTensor(object<aclIntArray>(argument), ge::DT_INT64));
+                    return launch_tensors(
+                        executor_->ConvertToTensor(object<aclIntArray>(argument), ge::DT_INT64));
                 break;
             case OpArgType::kScalar:
                 if (executor_ != nullptr && argument.value.pointer != nullptr) {
@@ -152,8 +154,8 @@ class Reader {
 
     void refuse(const char* side, size_t index, const OpArg& argument, const char* expected) {
         if (!failed_)
-            OP_LOGE(ACLNN_ERR_INNER, "%s: %s %zu of the launch has the OpArgType %d; expected %s", type_, side,
-                    index, static_cast<int>(argument.type), expected);
+            OP_LOGE(ACLNN_ERR_INNER, "%s: %s %zu of the launch has the OpArgType %d; expected %s", type_,
+                    side, index, static_cast<int>(argument.type), expected);
         failed_ = true;
     }
 

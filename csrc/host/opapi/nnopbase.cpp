@@ -18,7 +18,7 @@ using namespace ascend_graph::host;
 
 namespace {
 
-constexpr aclnnStatus kInner = 561000;       // ACLNN_ERR_INNER
+constexpr aclnnStatus kInner = 561000;  // ACLNN_ERR_INNER
 
 // Kinds of attrs that NnopbaseAddAttrWithDtype names.
 enum AttrType : uint32_t { kBoolAttr = 0, kFloatAttr, kIntAttr, kStringAttr };

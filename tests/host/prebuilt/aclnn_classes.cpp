@@ -1,4 +1,5 @@
-// An aclnn function that its author wrote against opbase's classes: Doubled of Doubled, in the order of launches.
+// An aclnn function that its author wrote against opbase's classes: Doubled of Doubled, in the order of
+// launches.
 #include "opbase.h"
 
 namespace {
@@ -30,8 +31,9 @@ const aclTensor* doubled(const aclTensor* x, int64_t mode, aclOpExecutor* execut
 
 }  // namespace
 
-extern "C" aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor* self, const aclIntArray* sizes, int64_t mode,
-                                                       aclTensor* out, uint64_t* size, aclOpExecutor** executor) {
+extern "C" aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor* self, const aclIntArray* sizes,
+                                                       int64_t mode, aclTensor* out, uint64_t* size,
+                                                       aclOpExecutor** executor) {
     if (op::CheckPhase1Params(executor, size) != 0) return 161001;
     InitL2Phase1Context("aclnnQuadrupled", executor);
     op::internal::InitExecutorCacheThreadLocal();
@@ -57,6 +59,7 @@ extern "C" aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor* self, co
     unique.ReleaseTo(executor);
     return 0;
 }
-extern "C" aclnnStatus aclnnQuadrupled(void* workspace, uint64_t size, aclOpExecutor* executor, void* stream) {
+extern "C" aclnnStatus aclnnQuadrupled(void* workspace, uint64_t size, aclOpExecutor* executor,
+                                       void* stream) {
     return CommonOpExecutorRun(workspace, size, executor, stream);
 }

@@ -1,5 +1,6 @@
-// The classes of hand-written aclnn functions as opbase's public headers have them, as far as aclnn_classes.cpp
-// needs them: names, signatures and layouts, and the parts that are compiled into an author's library.
+// The classes of hand-written aclnn functions as opbase's public headers have them, as far as
+// aclnn_classes.cpp needs them: names, signatures and layouts, and the parts that are compiled into an
+// author's library.
 #pragma once
 
 #include <array>

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from ascend_graph.codegen.operator_package import TilingField, TilingStructure
+
 from ascend_graph.host.packages.format import OperatorPackageError
 from ascend_graph.host.prebuilt.contents import check_includes, find_operator
 from ascend_graph.host.prebuilt.definition import definition_source, toolkit_structures
@@ -105,7 +105,6 @@ def test_structures_of_the_toolkit_are_the_toolkit_s_or_refused(package: Path) -
     other = replace(cube, fields=fields[1:])
     with pytest.raises(OperatorPackageError, match=r"has TCubeTiling with other fields .*expected usedCoreNum, M, N"):
         definition_source(operator, replace(facts, structures=(other,)), (True, True, ()))
-
 
 
 def test_a_package_for_another_machine_is_refused_by_name(copied: Path) -> None:

@@ -14,8 +14,7 @@ namespace ge {
 class AscendString {
   public:
     AscendString() = default;
-    AscendString(const char_t* text)
-        : text_(std::make_shared<std::string>(text == nullptr ? "" : text)) {}
+    AscendString(const char_t* text) : text_(std::make_shared<std::string>(text == nullptr ? "" : text)) {}
     AscendString(const char_t* text, size_t length) : text_(std::make_shared<std::string>(text, length)) {}
 
     const char_t* GetString() const { return text_ == nullptr ? "" : text_->c_str(); }

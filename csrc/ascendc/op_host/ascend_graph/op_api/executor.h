@@ -174,9 +174,9 @@ struct Object {
 
 // The types that numbers of the host are given in. A list that is a macro, for each is a function of its own
 // in CANN's library.
-#define ASCEND_GRAPH_NUMBERS(declare)                                                                         \
-    declare(int8_t) declare(uint8_t) declare(int16_t) declare(uint16_t) declare(int32_t) declare(uint32_t)    \
-        declare(int64_t) declare(uint64_t) declare(bool) declare(float) declare(double) declare(op::fp16_t)   \
+#define ASCEND_GRAPH_NUMBERS(declare)                                                                       \
+    declare(int8_t) declare(uint8_t) declare(int16_t) declare(uint16_t) declare(int32_t) declare(uint32_t)  \
+        declare(int64_t) declare(uint64_t) declare(bool) declare(float) declare(double) declare(op::fp16_t) \
             declare(op::bfloat16)
 
 // An executor of libopapi.so that has a plan: the steps of a call, which outlive the caller's tensors. It has
@@ -201,7 +201,7 @@ struct aclOpExecutor : op::Object {
     aclTensorList* AllocTensorList(const aclTensor* const* tensors, uint64_t count);
     aclScalarList* AllocScalarList(const aclScalar* const* scalars, uint64_t count);
     aclScalar* AllocScalar(const void* value, op::DataType type);
-#define ASCEND_GRAPH_DECLARE(T)                                                      \
+#define ASCEND_GRAPH_DECLARE(T)                                                     \
     aclTensor* AllocHostTensor(const T* values, uint64_t count, op::DataType type); \
     aclScalar* AllocScalar(T value);
     ASCEND_GRAPH_NUMBERS(ASCEND_GRAPH_DECLARE)

@@ -142,7 +142,8 @@ struct aclScalar : ascend_graph::host::ScalarObject {
 };
 
 template <typename T>
-struct aclArray : ascend_graph::host::ArrayObject<std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>> {
+struct aclArray
+    : ascend_graph::host::ArrayObject<std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>> {
     const T& operator[](uint64_t i) const { return GetData()[i]; }
     T& operator[](uint64_t i) { return const_cast<T*>(GetData())[i]; }
     uint64_t Size() const { return this->values.size(); }

@@ -570,10 +570,10 @@ aclTensor* aclOpExecutor::CreateView(const aclTensor* tensor, const op::Shape& o
     return view;
 }
 
-#define ASCEND_GRAPH_DEFINE(T)                                                                         \
-    aclTensor* aclOpExecutor::AllocHostTensor(const T* values, uint64_t count, op::DataType type) {   \
-        return host_tensor(values, count, dtype_of<T>(), type);                                       \
-    }                                                                                                 \
+#define ASCEND_GRAPH_DEFINE(T)                                                                      \
+    aclTensor* aclOpExecutor::AllocHostTensor(const T* values, uint64_t count, op::DataType type) { \
+        return host_tensor(values, count, dtype_of<T>(), type);                                     \
+    }                                                                                               \
     aclScalar* aclOpExecutor::AllocScalar(T value) { return AllocScalar(&value, dtype_of<T>()); }
 ASCEND_GRAPH_NUMBERS(ASCEND_GRAPH_DEFINE)
 #undef ASCEND_GRAPH_DEFINE
@@ -800,8 +800,9 @@ const aclTensor* Pad(const aclTensor* self, const aclTensor* paddings, aclOpExec
     aclTensor* result = executor->AllocTensor(shape, self->GetDataType(), self->GetViewFormat());
     return launched("Pad", result, executor, joined(OP_INPUT(self, paddings), OP_OUTPUT(result)));
 }
-const std::tuple<aclTensor*, aclTensor*> Sort(const aclTensor* self, int64_t dim, bool descending, bool stable,
-                                              op::DataType indicesType, aclOpExecutor* executor) {
+const std::tuple<aclTensor*, aclTensor*> Sort(const aclTensor* self, int64_t dim, bool descending,
+                                              bool stable, op::DataType indicesType,
+                                              aclOpExecutor* executor) {
     if (self == nullptr || !op::CheckType(indicesType, {ge::DT_INT32, ge::DT_INT64})) {
         OP_LOGE(ACLNN_ERR_PARAM_INVALID, "Sort: expected a tensor and indices of int32 or int64");
         return {nullptr, nullptr};

@@ -40,8 +40,9 @@ struct PoolAllocator {
 template <typename T, size_t N, typename Alloc = std::allocator<T>>
 class SmallVector {
     template <typename Iterator>
-    using IfInput = std::enable_if_t<
-        std::is_convertible_v<typename std::iterator_traits<Iterator>::iterator_category, std::input_iterator_tag>>;
+    using IfInput =
+        std::enable_if_t<std::is_convertible_v<typename std::iterator_traits<Iterator>::iterator_category,
+                                               std::input_iterator_tag>>;
 
   public:
     using value_type = T;
