@@ -231,8 +231,11 @@ def _sparse_estimate() -> Iterable[OperatorCall]:
     query, key = (torch.randn(1, 2, 512, 128).half() for _ in range(2))
     mask = torch.zeros(1, 2, 4, 32, dtype=torch.int8)
     mask[..., :4] = 1
-    attrs = {"num_heads": 2, "num_key_value_heads": 2, "scale_value": 128**-0.5 / 8}
-    yield OperatorCall([query, key, None, None], [mask, torch.full((1, 2, 4), 4, dtype=torch.int32)], attrs)
+    attrs = {"lengths": [512], "lengths_kv": [512], "layout": "BNSD", "stride": 8, "size": 128, "heads": 2, "kv_heads": 2,
+             "scale": 128**-0.5 / 8, "threshold": 1.0, "causal": False, "sink": True, "recent": True, "row_sparse": 1.0}  # fmt: skip
+    counts = torch.full((1, 2, 4), 4, dtype=torch.int32)
+    outputs = [torch.zeros_like(mask), torch.zeros_like(counts)]
+    yield OperatorCall([query, key], [mask, counts], attrs, outputs)
 
 
 @dataclass(frozen=True)
@@ -266,7 +269,7 @@ OPERATORS: Mapping[str, TriedOperator] = {
     "BackwardCodegenAdagradUnweightedExact": TriedOperator(_adagrad, writes=True),
     "MulAdd": TriedOperator(_mul_add),
     "LaPreprocess": TriedOperator(_laser_preprocess),
-    "SparseBlockEstimate": TriedOperator(_sparse_estimate),
+    "SparseBlockEstimate": TriedOperator(_sparse_estimate, writes=True),
 }
 
 _TYPES = {"int64_t": "int", "double": "float", "float": "float", "bool": "bool", "char": "str"}
