@@ -26,13 +26,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(_ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ascend_graph.codegen.msopgen_project import soc_config
 
 from ascend_graph.doctor.wheels import AvailableSymbols, WheelSurvey, opened, survey_wheel, try_imports
 from ascend_graph.environment import processor
 
+_ROOT = Path(__file__).resolve().parents[1]
 _PHASE = "GetWorkspaceSize"
 _MOST_PARAMETERS = 64
 
