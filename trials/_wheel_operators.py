@@ -207,6 +207,37 @@ def _adagrad() -> Iterable[OperatorCall]:
     )  # fmt: skip
 
 
+def _mul_add() -> Iterable[OperatorCall]:
+    for dtype in (torch.float16, torch.bfloat16):
+        for batch, rows, width in ((2, 16, 512), (1, 33, 96)):
+            a, b = (torch.randn(batch, rows, width).to(dtype) for _ in range(2))
+            c = torch.randn(batch, 1, width).to(dtype)
+            yield OperatorCall([a, b, c], [(a.float() + b.float() * c.float()).to(dtype)])
+
+
+def _laser_preprocess() -> Iterable[OperatorCall]:
+    for dtype in (torch.float16, torch.bfloat16):
+        given = [torch.randn(1, 300, 2, 128).to(dtype) for _ in range(3)]
+        expected = []
+        for one in given:
+            padded = torch.zeros(1, 2, 512, 128, dtype=torch.float16)
+            padded[:, :, :300] = one.transpose(1, 2).half()
+            expected.append(padded)
+        yield OperatorCall(given, expected, {"align_len": 256})
+
+
+def _sparse_estimate() -> Iterable[OperatorCall]:
+    """Yield a call that keeps all of the four by four blocks; rows of the mask have room for 32."""
+    query, key = (torch.randn(1, 2, 512, 128).half() for _ in range(2))
+    mask = torch.zeros(1, 2, 4, 32, dtype=torch.int8)
+    mask[..., :4] = 1
+    attrs = {"lengths": [512], "lengths_kv": [512], "layout": "BNSD", "stride": 8, "size": 128, "heads": 2, "kv_heads": 2,
+             "scale": 128**-0.5 / 8, "threshold": 1.0, "causal": False, "sink": True, "recent": True, "row_sparse": 1.0}  # fmt: skip
+    counts = torch.full((1, 2, 4), 4, dtype=torch.int32)
+    outputs = [torch.zeros_like(mask), torch.zeros_like(counts)]
+    yield OperatorCall([query, key], [mask, counts], attrs, outputs)
+
+
 @dataclass(frozen=True)
 class TriedOperator:
     """Calls of an operator, and what its registration needs to be told."""
@@ -236,6 +267,9 @@ OPERATORS: Mapping[str, TriedOperator] = {
     "DenseEmbeddingCodegenLookupFunctionGrad": TriedOperator(_embedding_gradient, writes=True),
     "SplitEmbeddingCodegenForwardUnweighted": TriedOperator(_split_embedding, writes=True),
     "BackwardCodegenAdagradUnweightedExact": TriedOperator(_adagrad, writes=True),
+    "MulAdd": TriedOperator(_mul_add),
+    "LaPreprocess": TriedOperator(_laser_preprocess),
+    "SparseBlockEstimate": TriedOperator(_sparse_estimate, writes=True),
 }
 
 _TYPES = {"int64_t": "int", "double": "float", "float": "float", "bool": "bool", "char": "str"}

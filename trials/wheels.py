@@ -32,6 +32,7 @@ from ascend_graph.codegen.msopgen_project import soc_config
 from ascend_graph.doctor.wheels import AvailableSymbols, WheelSurvey, opened, survey_wheel, try_imports
 from ascend_graph.environment import processor
 
+_ROOT = Path(__file__).resolve().parents[1]
 _PHASE = "GetWorkspaceSize"
 _MOST_PARAMETERS = 64
 
@@ -125,8 +126,11 @@ def _try_operator(package: Path, op_type: str) -> tuple[list[dict[str, Any]], in
     """Return the results of an operator by mode, and how the process ended."""
     environment = os.environ | {"ASCEND_CUSTOM_OPP_PATH": str(package)}
     environment["LD_LIBRARY_PATH"] = f"{package}/op_api/lib:{environment.get('LD_LIBRARY_PATH', '')}"
-    command = [sys.executable, str(Path(__file__).with_name("_wheel_operators.py")), op_type]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1800)
+    # As a module: next to it lies a triton.py, which is not the package of that name.
+    command = [sys.executable, "-m", "trials._wheel_operators", op_type]
+    done = subprocess.run(
+        command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1800
+    )
     if done.returncode:
         print(f"{op_type}: {done.stderr[-1000:]}", file=sys.stderr)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.returncode

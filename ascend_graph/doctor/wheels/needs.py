@@ -21,7 +21,17 @@ _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _TORCH = re.compile(r"(2at|3c10|4c10d|5torch|6caffe2|6at_npu|9torch_npu|8pybind11)(?=\d|[A-Z])|^THP")
 #: Namespaces of LLVM's C++ standard library (``std::__1``) in mangled names; the host's C++ is libstdc++.
 _LIBCXX = re.compile(r"St\d+__(?:n?d?k?1)")
-_SYSTEM = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1")
+_SYSTEM = (
+    "libc.so.6",
+    "libm.so.6",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+)
 _LINKED_TORCH = re.compile(r"lib(torch|c10)(_\w+)?\.so$")
 _OPERATORS = "_ZN5torch7LibraryC"  # torch::Library's constructor, which TORCH_LIBRARY calls
 _EXTENSION = "PyInit_"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ascend_graph.codegen.msopgen_project import soc_config
@@ -42,17 +43,17 @@ def companion(package: Path, op_type: str) -> Path:
     """
     soc = processor(os.environ)
     operator = find_operator(package.resolve(), op_type, soc_config(soc))
-    check_includes(operator)
+    files = check_includes(operator)
     with writable_cache() as cache:
         root = cache / "prebuilt" / f"{operator.kernel.stem}-{_digest(operator, soc)}"
         if not (root / "package" / METADATA).exists():
             with locked(root.with_suffix(".lock"), f"building the kernel of {op_type}"):
                 if not (root / "package" / METADATA).exists():
-                    _build(operator, root, soc)
+                    _build(operator, files, root, soc)
     return root / "package"
 
 
-def _build(operator: PrebuiltOperator, root: Path, soc: str) -> None:
+def _build(operator: PrebuiltOperator, files: Sequence[Path], root: Path, soc: str) -> None:
     facts = library_facts(operator.tiling_library, operator.prototype.op_type)
     project = root / "project"
     shutil.rmtree(root, ignore_errors=True)
@@ -60,7 +61,10 @@ def _build(operator: PrebuiltOperator, root: Path, soc: str) -> None:
     shutil.copytree(operator.sources, kernels)
     source = project / "op_host" / f"{operator.kernel.stem}.cpp"
     source.parent.mkdir(parents=True)
-    source.write_text(definition_source(operator, facts, _shape_functions(operator)))
+    declares = re.compile(rf"\bASCENDC_TPL_ARGS_DECL\s*\(\s*{operator.prototype.op_type}\b")
+    headers = [path for path in files if declares.search(path.read_text(errors="replace"))]
+    names = [f"../op_kernel/{path.relative_to(operator.sources)}" for path in headers]
+    source.write_text(definition_source(operator, facts, _shape_functions(operator), names))
     kernel = kernels / operator.kernel.relative_to(operator.sources)
     listed = ListedFiles(
         host_sources=(source,),

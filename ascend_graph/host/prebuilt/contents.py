@@ -6,11 +6,12 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.packages.format import OperatorPackageError, package_prototype
 from ascend_graph.host.packages.prebuilt import prototype_library
 from ascend_graph.prototypes import DataType, OpPrototype
@@ -18,7 +19,7 @@ from ascend_graph.prototypes import DataType, OpPrototype
 #: Directory of an operator package with its kernels and tiling functions.
 _TBE = Path("op_impl/ai_core/tbe")
 _INSTEAD = "Build the kernel's sources with ascend-graph build, or give register_op a function as eager="
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+_DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(?:(include)[ \t]*"([^"]+)"|(if|ifdef|endif)\b)', re.MULTILINE)
 _DTYPES = {dtype.name.lower(): dtype for dtype in DataType} | {
     "float32": DataType.FLOAT, "float64": DataType.DOUBLE, "bfloat16": DataType.BF16,
 }  # fmt: skip
@@ -90,27 +91,52 @@ def find_operator(package: Path, op_type: str, soc: str) -> PrebuiltOperator:
     )
 
 
-def check_includes(operator: PrebuiltOperator) -> None:
-    """Raise an error if the kernel's source includes files of its author's repository that the package does not carry.
+def check_includes(operator: PrebuiltOperator) -> tuple[Path, ...]:
+    """Return the files of the kernel's source: the source itself and the package's files that it includes.
 
     Raises:
-        OperatorPackageError: The message names the files.
+        OperatorPackageError: The source includes files that neither the package nor the toolkit has; the message names them.
     """
-    seen, left, missing = {operator.kernel}, [operator.kernel], []
+    seen, left, missing = [operator.kernel], [operator.kernel], set()
     while left:
         path = left.pop()
-        for name in _INCLUDE.findall(path.read_text(errors="replace")):
-            included = Path(os.path.normpath(path.parent / name))
-            if included.is_file() and included not in seen:
-                seen.add(included)
+        for name, is_certain in _includes(path.read_text(errors="replace")):
+            included = _included(operator, path, name)
+            if included is None and (name.startswith("../") or (is_certain and not _is_in_toolkit(name))):
+                missing.add(name)
+            elif included is not None and included not in seen:
+                seen.append(included)
                 left.append(included)
-            elif not included.is_file() and name.startswith("../"):
-                missing.append(name)
     if missing:
         raise OperatorPackageError(
-            f"{operator.prototype.op_type}: the source of its kernel includes {', '.join(sorted(set(missing)))}, which "
-            f"{operator.package} does not carry, and its binaries are for a device. {_INSTEAD}"
+            f"{operator.prototype.op_type}: the source of its kernel includes {', '.join(sorted(missing))}, which neither "
+            f"{operator.package} nor the toolkit has, and its binaries are for a device. {_INSTEAD}"
         )
+    return tuple(seen)
+
+
+def _includes(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the included names of a source, each with True if no #if or #ifdef decides about it."""
+    depth = 0
+    for include, name, conditional in _DIRECTIVE.findall(text):
+        if include:
+            yield name, depth <= 0
+        else:
+            depth += -1 if conditional == "endif" else 1
+
+
+def _included(operator: PrebuiltOperator, path: Path, name: str) -> Path | None:
+    """Return the package's file that an #include in a file of the kernel means."""
+    for directory in (path.parent, operator.kernel.parent, operator.sources):
+        included = Path(os.path.normpath(directory / name))
+        if included.is_file() and included.is_relative_to(operator.sources):
+            return included
+    return None
+
+
+def _is_in_toolkit(name: str) -> bool:
+    """Return True for a header of the toolkit."""
+    return any((toolkit_directory() / place / name).is_file() for place in ("include", "compiler/tikcpp/tikcfw"))
 
 
 def _configuration(package: Path, op_type: str, soc: str) -> Mapping[str, Any]:

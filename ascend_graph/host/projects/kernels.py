@@ -91,7 +91,9 @@ def kernel_libraries(
         write_if_different(source, text)
         library = kernel_library(project, kernel, name, source, installed)
         if by_key:
-            libraries += by_tiling_key(library, [one.key for one in instances])
+            # A package that CANN built may list dtypes for which its source has nothing.
+            may_lack = project.options.on_launch
+            libraries += by_tiling_key(library, [one.key for one in instances], may_lack=may_lack)
         elif len(instances) > MOST_KEYS:
             libraries += _for_each_key(library, [one.key for one in instances], INSTANCE)
         else:
@@ -134,8 +136,13 @@ def _key_of(library: CppLibrary) -> str:
     return library.name.removeprefix(library.sources[0].stem).lstrip("_") or WHOLE
 
 
-def by_tiling_key(library: CppLibrary, keys: Sequence[int]) -> tuple[CppLibrary, ...]:
+def by_tiling_key(library: CppLibrary, keys: Sequence[int], *, may_lack: bool = False) -> tuple[CppLibrary, ...]:
     """Return a kernel's library for each tiling key: those of its instances, or else those that its source names.
+
+    Args:
+        library: the library of a kernel and a combination of dtypes.
+        keys: the keys of its instances.
+        may_lack: if true, a source that names no key has no library.
 
     Raises:
         BuildError: the source does not pass the preprocessor.
@@ -143,7 +150,7 @@ def by_tiling_key(library: CppLibrary, keys: Sequence[int]) -> tuple[CppLibrary,
     """
     (source,) = library.sources
     keys = keys or listed_keys(library.preprocessed(source, f"-D{LISTING}", time_limit=COMPILE_LIMIT))
-    if not keys:
+    if not keys and not may_lack:
         raise OperatorPackageError(
             f"{library.name}: its source asks the preprocessor for TILING_KEY_VAR and names no key for these dtypes; write "
             f"TILING_KEY_IS(key) for each, with the key as a constant"

@@ -44,6 +44,7 @@ struct GuardedCall {
 // Calls an author's function; 0 if it returned success, else the failure's code.
 int call_guarded(const std::string& what, void* function, void* context) {
     GuardedCall call{reinterpret_cast<uint32_t (*)(void*)>(function), context};
+    ascendgraphTakeLoggedErrors();  // those of others
     const int ended = ascendgraphGuard(
         [](void* state) {
             auto* one = static_cast<GuardedCall*>(state);
@@ -51,11 +52,7 @@ int call_guarded(const std::string& what, void* function, void* context) {
         },
         &call, function, 0);
     if (ended != 0) return fail(kInferShapeFailed, what + " " + ascendgraphEndText(ended));
-    if (call.status == 0) return 0;
-    return fail(
-        kInferShapeFailed,
-        what + " returned " +
-            (call.status == 0xFFFFFFFF ? "GRAPH_FAILED" : "the status " + std::to_string(call.status)));
+    return call.status == 0 ? 0 : fail(kInferShapeFailed, layout::failure_text(what, call.status));
 }
 
 }  // namespace

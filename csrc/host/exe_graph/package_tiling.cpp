@@ -145,8 +145,8 @@ int compile_info(const Functions& functions, const std::vector<char>& node, void
         const uint32_t status =
             reinterpret_cast<uint32_t (*)(void*)>(functions.tiling_parse)(context.finished());
         if (status != 0)
-            return fail(kTilingFailed, std::string(functions.op_type) +
-                                           ": the TilingParse function returned " + std::to_string(status));
+            return fail(kTilingFailed,
+                        failure_text(std::string(functions.op_type) + ": the TilingParse function", status));
     }
     known.add(functions, *info);
     return 0;
@@ -263,11 +263,9 @@ ACL_EXPORT int ascendgraphTilePackage(const char* library, const char* op_type, 
                            : output == kWorkspaces ? static_cast<void*>(workspaces)
                                                    : nullptr);
     }
+    ascendgraphTakeLoggedErrors();  // those of others
     const uint32_t status = reinterpret_cast<uint32_t (*)(void*)>(functions->tiling)(context.finished());
-    if (status != 0)
-        return fail(kTilingFailed,
-                    name + ": the tiling function returned " +
-                        (status == 0xFFFFFFFF ? "GRAPH_FAILED" : "the status " + std::to_string(status)));
+    if (status != 0) return fail(kTilingFailed, failure_text(name + ": the tiling function", status));
     return take_answers(name, context, data, *workspaces, tiling);
 }
 

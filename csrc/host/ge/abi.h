@@ -185,10 +185,20 @@ class GE_EXPORT Operator {
     void AttrRegister(const char* name, int64_t value);
     void AttrRegister(const char* name, float value);
     void AttrRegister(const char* name, const AscendString& value);
+    void AttrRegister(const char* name, const std::vector<bool>& values);
+    void AttrRegister(const char* name, const std::vector<int64_t>& values);
+    void AttrRegister(const char* name, const std::vector<float>& values);
+    void AttrRegister(const char* name, const std::vector<AscendString>& values);
+    void AttrRegister(const char* name, const std::vector<std::vector<int64_t>>& values);
     void DataTypeRegister(const char* name, const TensorType& types);
     const OperatorImpl* description() const { return impl_.get(); }
 
     graphStatus UpdateInputDesc(const char* name, const TensorDesc& desc);
+    graphStatus UpdateOutputDesc(const char* name, const TensorDesc& desc);
+    size_t GetInputsSize() const;
+    size_t GetOutputsSize() const;
+    TensorDesc GetInputDescByName(const char* name) const;
+    TensorDesc GetOutputDescByName(const char* name) const;
     graphStatus GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>& names_and_types) const;
     static Operator described(std::shared_ptr<OperatorImpl> impl);
 

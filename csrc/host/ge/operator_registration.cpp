@@ -57,6 +57,21 @@ void Operator::AttrRegister(const char* name, bool) { add(impl_->attrs, name, "V
 void Operator::AttrRegister(const char* name, int64_t) { add(impl_->attrs, name, "VT_INT"); }
 void Operator::AttrRegister(const char* name, float) { add(impl_->attrs, name, "VT_FLOAT"); }
 void Operator::AttrRegister(const char* name, const AscendString&) { add(impl_->attrs, name, "VT_STRING"); }
+void Operator::AttrRegister(const char* name, const std::vector<bool>&) {
+    add(impl_->attrs, name, "VT_LIST_BOOL");
+}
+void Operator::AttrRegister(const char* name, const std::vector<int64_t>&) {
+    add(impl_->attrs, name, "VT_LIST_INT");
+}
+void Operator::AttrRegister(const char* name, const std::vector<float>&) {
+    add(impl_->attrs, name, "VT_LIST_FLOAT");
+}
+void Operator::AttrRegister(const char* name, const std::vector<AscendString>&) {
+    add(impl_->attrs, name, "VT_LIST_STRING");
+}
+void Operator::AttrRegister(const char* name, const std::vector<std::vector<int64_t>>&) {
+    add(impl_->attrs, name, "VT_LIST_LIST_INT");
+}
 // Which dtypes a name stands for is in the package's header and in its description of kernels.
 void Operator::DataTypeRegister(const char*, const TensorType&) {}
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <mutex>
 
+#include "acl/abi.h"
+#include "ascend_graph/host_runtime.h"
 #include "ascend_graph/program_output.h"
 
 namespace ascend_graph::host {
@@ -62,3 +64,11 @@ KernelEntry kernel_of_package(const std::string& op_type, const void* caller, st
 }
 
 }  // namespace ascend_graph::host
+
+// For launches of a library that `caller` is code of: builds the companion of an operator of its package.
+ACL_EXPORT int ascendgraphNeedKernel(const char* op_type, const void* caller) {
+    std::string why;
+    if (ascend_graph::host::kernel_of_package(op_type, caller, why) != nullptr || why.empty()) return 0;
+    return ascendgraphFail(ascend_graph::host::kFindKernel,
+                           (std::string(op_type) + ": its kernel is not there: " + why).c_str());
+}

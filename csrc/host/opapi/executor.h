@@ -62,7 +62,8 @@ struct Executor {
         : entry(kernel), op_type(arena.copy(name, std::strlen(name) + 1)), place(claim_kept_call()) {}
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
-    ~Executor() {
+    // Virtual, as libraries that CANN built delete executors: by the first entries of the table of functions.
+    virtual ~Executor() {
         if (place != nullptr) give_up(place);
         if (prepared.destroy != nullptr) prepared.destroy(prepared.state);
     }

@@ -18,8 +18,7 @@ using namespace ascend_graph::host;
 
 namespace {
 
-constexpr aclnnStatus kFindKernel = 561003;  // ACLNN_ERR_INNER_FIND_KERNEL_ERROR
-constexpr aclnnStatus kInner = 561000;       // ACLNN_ERR_INNER
+constexpr aclnnStatus kInner = 561000;  // ACLNN_ERR_INNER
 
 // Kinds of attrs that NnopbaseAddAttrWithDtype names.
 enum AttrType : uint32_t { kBoolAttr = 0, kFloatAttr, kIntAttr, kStringAttr };

@@ -21,6 +21,11 @@ aclnnStatus aclnnDoubledGetWorkspaceSize(const aclTensor *x, int64_t mode, const
     aclOpExecutor **executor);
 aclnnStatus aclnnDoubled(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 """
+BY_HAND = """
+aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor *self, const aclIntArray *sizes, int64_t mode, aclTensor *out,
+    uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnQuadrupled(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+"""
 _PARAMETER = {"dtype": "float32,int32", "format": "ND,ND", "paramType": "required"}
 CONFIGURATION = {
     "Doubled": {

@@ -50,3 +50,45 @@ def test_calls_in_every_mode_agree_and_bad_tiling_functions_are_named(package: P
     lines = [line for line in done.stdout.splitlines() if line[:1].isdigit()]
     for line, expected in zip(lines, EXPECTED, strict=True):
         assert re.search(expected, line), line
+
+
+CLASSES = """
+import sys, torch, torch_npu, ascend_graph
+op = ascend_graph.register_aclnn(
+    "aclnnQuadrupled", name="hand::quadrupled", shape=lambda self, sizes, mode: torch.empty_like(self))
+def call(x, mode=0):
+    return op(x.npu(), sizes=list(x.shape), mode=mode)
+for dtype in (torch.float32, torch.int32):
+    x = torch.arange(15, dtype=dtype)
+    assert torch.equal(call(x).cpu(), 4 * x), dtype
+graph, x = torch.npu.NPUGraph(), torch.arange(6, dtype=torch.float32).npu()
+with torch.npu.graph(graph):
+    y = op(x, sizes=[6], mode=0)
+x.add_(1)
+graph.replay()
+torch.npu.synchronize()
+assert torch.equal(y.cpu(), 4 * x.cpu())
+for mode in (1, 2, 3):
+    try:
+        call(x.cpu(), mode)
+        print(mode, "passed")
+    except RuntimeError as error:
+        print(mode, str(error).replace(chr(10), " "))
+assert torch.equal(call(x.cpu()).cpu(), 4 * x.cpu())  # the process goes on
+"""
+REFUSED = (
+    r"1 .*161002: mode of .*\[6\].* with \[6\] must not be 1",
+    r"2 .*Doubled: attr 0 of the launch has the OpArgType 15; expected a number, a text or an array",
+    r"3 .*the operator type id 999 is not one that GenOpTypeId returned",
+)
+
+
+@pytest.mark.slow
+def test_functions_that_are_written_against_the_classes_of_opbase_run_and_are_refused_by_name(package: Path) -> None:
+    environment = os.environ | {"ASCEND_CUSTOM_OPP_PATH": str(package)}
+    environment["LD_LIBRARY_PATH"] = f"{package}/op_api/lib:{environment['LD_LIBRARY_PATH']}"
+    done = preloaded.run([sys.executable, "-c", CLASSES], env=environment, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [line for line in done.stdout.splitlines() if line[:1].isdigit()]
+    for line, expected in zip(lines, REFUSED, strict=True):
+        assert re.search(expected, line), line

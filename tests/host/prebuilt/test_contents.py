@@ -6,13 +6,15 @@ import json
 import platform
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ascend_graph.codegen.operator_package import TilingField, TilingStructure
 
 from ascend_graph.host.packages.format import OperatorPackageError
 from ascend_graph.host.prebuilt.contents import check_includes, find_operator
-from ascend_graph.host.prebuilt.definition import definition_source
+from ascend_graph.host.prebuilt.definition import definition_source, toolkit_structures
 from ascend_graph.host.prebuilt.tiling_structures import library_facts
 from ascend_graph.prototypes import DataType
 
@@ -74,16 +76,35 @@ def test_a_package_with_binaries_alone_is_refused_by_name(copied: Path) -> None:
         find_operator(copied, "Doubled", SOC)
 
 
-def test_a_source_with_headers_that_the_package_lacks_is_refused_by_name(copied: Path) -> None:
+def test_a_source_with_headers_that_nobody_has_is_refused_by_name(copied: Path) -> None:
     kernel = copied / TBE / "vendor_impl/dynamic/doubled.cpp"
-    (kernel.parent / "own.h").write_text(
-        '#include "../../../../common_ops/sharder.h"\n#include "other_of_the_toolkit.h"\n'
-    )
+    included = '#include "../../../../common_ops/sharder.h"\n#include "kernel_operator.h"\n#include "a_library_s.h"\n'
+    (kernel.parent / "own.h").write_text(included + '#if OTHER_SOC\n#include "of_another_soc.h"\n#endif\n')
     kernel.write_text('#include "own.h"\n' + kernel.read_text())
-    with pytest.raises(
-        OperatorPackageError, match=r"Doubled: .*includes ../../../../common_ops/sharder.h, which .*vendor"
-    ):
+    missing = r"includes ../../../../common_ops/sharder.h, a_library_s.h, which neither .*vendor nor the toolkit has"
+    with pytest.raises(OperatorPackageError, match=f"Doubled: .*{missing}"):
         check_includes(find_operator(copied, "Doubled", SOC))
+
+
+def test_headers_that_declare_template_instances_are_included_in_the_definition(package: Path) -> None:
+    operator = find_operator(package, "Doubled", SOC)
+    facts = library_facts(operator.tiling_library, "Doubled")
+    text = definition_source(operator, facts, (True, True, ()), ("../op_kernel/dynamic/doubled_keys.h",))
+    assert '#include "../op_kernel/dynamic/doubled_keys.h"' in text
+
+
+def test_structures_of_the_toolkit_are_the_toolkit_s_or_refused(package: Path) -> None:
+    operator = find_operator(package, "Doubled", SOC)
+    facts = library_facts(operator.tiling_library, "Doubled")
+    there = toolkit_structures()
+    fields = tuple(TilingField("int32_t", name, 0) for name in there["TCubeTiling"])
+    cube = TilingStructure(("TCubeTilingOpApi",), "TCubeTiling", 4 * len(fields), fields)
+    text = definition_source(operator, replace(facts, structures=(cube, *facts.structures)), (True, True, ()))
+    assert "BEGIN_TILING_DATA_DEF(TCubeTiling)" not in text
+    assert "static_assert(sizeof(TCubeTiling) ==" in text
+    other = replace(cube, fields=fields[1:])
+    with pytest.raises(OperatorPackageError, match=r"has TCubeTiling with other fields .*expected usedCoreNum, M, N"):
+        definition_source(operator, replace(facts, structures=(other,)), (True, True, ()))
 
 
 def test_a_package_for_another_machine_is_refused_by_name(copied: Path) -> None:

@@ -55,6 +55,8 @@ ascendgraphPrepare ascendgraphFindPreparer(const char* op_type);
 int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare, uint64_t* workspace_size);
 // An executor of what is prepared already.
 aclOpExecutor* ascendgraphCreatePrepared(const char* name, const ascendgraphPrepared* prepared);
+// The state that an executor was prepared with, if `run` runs it; null for any other executor.
+void* ascendgraphPreparedState(const aclOpExecutor* executor, int (*run)(void*, void*, uint64_t));
 // Prepares an executor of one of the host's own aclnn functions, by the name that it was created with. On
 // failure the executor is gone, and null.
 aclnnStatus ascendgraphPrepareFunction(aclOpExecutor** executor);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "acl/host_acl.h"
+#include "ascend_graph/op_api/small_vector.h"
 #include "exe_graph/runtime/shape.h"
 #include "exe_graph/runtime/storage_shape.h"
 #include "graph/ascend_string.h"
@@ -20,16 +21,6 @@
 #include "op_common/op_host/util/fp16.h"
 
 namespace op {
-
-// std::vector<bool> has no address to give.
-struct FlagVector : std::basic_string<bool> {
-    using basic_string::basic_string;
-    FlagVector() = default;
-    FlagVector(size_t count, bool value) : basic_string(count, value) {}
-    void emplace_back(bool value) { push_back(value); }
-};
-template <typename T, size_t N = 8>
-using FVector = std::conditional_t<std::is_same_v<T, bool>, FlagVector, std::vector<T>>;
 
 constexpr uint64_t MAX_DIM_NUM = 25;
 using Strides = FVector<int64_t, MAX_DIM_NUM>;

@@ -159,14 +159,30 @@ LaunchArguments joined(T... parts) {
     return all;
 }
 
-// The plan of a call; it outlives the caller's tensors.
 struct Plan;
 
 }  // namespace ascend_graph::host
 
-struct aclOpExecutor {
-    aclOpExecutor();
-    ~aclOpExecutor();
+namespace op {
+
+struct Object {
+    virtual ~Object() = default;
+    static void operator delete(void* memory) { ::operator delete(memory); }
+};
+
+}  // namespace op
+
+// The types that numbers of the host are given in. A list that is a macro, for each is a function of its own
+// in CANN's library.
+#define ASCEND_GRAPH_NUMBERS(declare)                                                                       \
+    declare(int8_t) declare(uint8_t) declare(int16_t) declare(uint16_t) declare(int32_t) declare(uint32_t)  \
+        declare(int64_t) declare(uint64_t) declare(bool) declare(float) declare(double) declare(op::fp16_t) \
+            declare(op::bfloat16)
+
+// An executor of libopapi.so that has a plan: the steps of a call, which outlive the caller's tensors. It has
+// no members here, and libraries that CANN built delete it by its virtual destructor.
+struct aclOpExecutor : op::Object {
+    ~aclOpExecutor() override;
     aclOpExecutor(const aclOpExecutor&) = delete;
     aclOpExecutor& operator=(const aclOpExecutor&) = delete;
 
@@ -175,10 +191,6 @@ struct aclOpExecutor {
                            op::Format storage_format, op::Format original_format);
     aclTensor* AllocTensor(op::DataType type, op::Format storage_format, op::Format original_format);
     aclTensor* AllocHostTensor(const op::Shape& shape, op::DataType type, op::Format format = ge::FORMAT_ND);
-    template <typename T>
-    aclTensor* AllocHostTensor(const T* values, uint64_t count, op::DataType type) {
-        return host_tensor(values, count, ascend_graph::host::dtype_of<T>(), type);
-    }
     aclTensor* CreateView(const aclTensor* tensor, const op::Shape& shape, int64_t offset);
     aclTensor* CreateView(const aclTensor* tensor, const op::Shape& original, const op::Shape& storage,
                           const op::Strides& strides, int64_t offset);
@@ -189,51 +201,57 @@ struct aclOpExecutor {
     aclTensorList* AllocTensorList(const aclTensor* const* tensors, uint64_t count);
     aclScalarList* AllocScalarList(const aclScalar* const* scalars, uint64_t count);
     aclScalar* AllocScalar(const void* value, op::DataType type);
-    template <typename T, typename = std::enable_if_t<!std::is_pointer_v<T>>>
-    aclScalar* AllocScalar(T value) {
-        return AllocScalar(&value, ascend_graph::host::dtype_of<T>());
+#define ASCEND_GRAPH_DECLARE(T)                                                     \
+    aclTensor* AllocHostTensor(const T* values, uint64_t count, op::DataType type); \
+    aclScalar* AllocScalar(T value);
+    ASCEND_GRAPH_NUMBERS(ASCEND_GRAPH_DECLARE)
+#undef ASCEND_GRAPH_DECLARE
+    aclTensor* AllocHostTensor(const char* values, uint64_t count, op::DataType type) {
+        return AllocHostTensor(reinterpret_cast<const int8_t*>(values), count, type);
     }
 
-    template <typename Array, typename = decltype(std::declval<const Array>().GetData())>
-    const aclTensor* ConvertToTensor(const Array* array, op::DataType type) {
-        if (array == nullptr) return nullptr;
-        if constexpr (std::is_same_v<std::remove_const_t<Array>, aclScalar>) {
-            return host_tensor(array->GetData(), 1, array->GetDataType(), type, true);
-        } else {
-            return ConvertToTensor(array->GetData(), array->Size(), type);
-        }
-    }
+    const aclTensor* ConvertToTensor(const aclIntArray* array, op::DataType type);
+    const aclTensor* ConvertToTensor(const aclFloatArray* array, op::DataType type);
+    const aclTensor* ConvertToTensor(const aclBoolArray* array, op::DataType type);
+    const aclTensor* ConvertToTensor(const aclScalar* scalar, op::DataType type);
     template <typename T>
     const aclTensor* ConvertToTensor(const T* values, uint64_t count, op::DataType type) {
-        return host_tensor(values, count, ascend_graph::host::dtype_of<T>(), type);
+        return AllocHostTensor(values, count, type);
     }
 
     uint64_t GetWorkspaceSize() const;
     void AbandonCache(bool = false) {}
     void AddTensorRelation(const aclTensor*, const aclTensor*) {}
+    // What ends a call's first half: there is no cache here.
+    void AddCache() {}
+    void DeleteCache() {}
 
     // For the macros and functions below.
     aclnnStatus launch(const char* op_type, ascend_graph::host::LaunchArguments arguments);
     aclnnStatus copy(const aclTensor* from, const aclTensor* to);
-    std::unique_ptr<ascend_graph::host::Plan> plan;
 
   private:
+    ascend_graph::host::Plan* plan() const;
     aclTensor* new_tensor(const op::Shape& storage, const op::Shape& original, op::DataType type,
                           op::Format storage_format, op::Format original_format);
     aclTensor* host_tensor(const void* values, uint64_t count, op::DataType from, op::DataType to,
                            bool is_scalar = false);
 };
 
-class UniqueExecutor {
+// Libraries that CANN built release the executor inline.
+class UniqueExecutor : public op::Object {
   public:
     explicit UniqueExecutor(const char* function);
+    UniqueExecutor(const UniqueExecutor&) = delete;
+    UniqueExecutor& operator=(const UniqueExecutor&) = delete;
     aclOpExecutor* get() const { return executor_.get(); }
     aclOpExecutor* operator->() const { return executor_.get(); }
-    // Gives the plan to the caller, as an executor of libopapi.so.
-    void ReleaseTo(aclOpExecutor** executor);
+    void ReleaseTo(aclOpExecutor** executor) {
+        if (executor != nullptr) *executor = executor_.release();
+    }
 
   private:
-    std::string function_;
+    const char* function_;
     std::unique_ptr<aclOpExecutor> executor_;
 };
 

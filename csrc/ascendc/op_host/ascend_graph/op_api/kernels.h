@@ -2,6 +2,8 @@
 #ifndef ASCEND_GRAPH_OP_API_KERNELS_H
 #define ASCEND_GRAPH_OP_API_KERNELS_H
 
+#include <tuple>
+
 #include "ascend_graph/op_api/executor.h"
 
 namespace l0op {
@@ -27,6 +29,9 @@ const aclTensor* Slice(const aclTensor* x, const aclTensor* y, const aclTensor* 
                        aclOpExecutor* executor);
 // paddings: [rank, 2], with values that are known.
 const aclTensor* Pad(const aclTensor* self, const aclTensor* paddings, aclOpExecutor* executor);
+// Values and indices along a dimension; indices are int32 or int64.
+const std::tuple<aclTensor*, aclTensor*> Sort(const aclTensor* self, int64_t dim, bool descending,
+                                              bool stable, op::DataType indicesType, aclOpExecutor* executor);
 // The same memory under another format's name.
 const aclTensor* ReFormat(const aclTensor* x, const op::Format& format, aclOpExecutor* executor = nullptr);
 // Formats in which elements lie otherwise than the shape says are refused.

@@ -60,19 +60,6 @@ constexpr op::DataType dtype_of() {
     return ge::DT_UNDEFINED;
 }
 
-template <typename T>
-struct ArrayMethods : ArrayObject<std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>> {
-    const T& operator[](uint64_t i) const { return GetData()[i]; }
-    T& operator[](uint64_t i) { return const_cast<T*>(GetData())[i]; }
-    uint64_t Size() const { return this->values.size(); }
-    const T* GetData() const { return reinterpret_cast<const T*>(this->values.data()); }
-    ge::AscendString ToString() const {
-        std::string text;
-        for (const auto value : this->values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-        return ("[" + text + "]").c_str();
-    }
-};
-
 }  // namespace ascend_graph::host
 
 struct aclTensor : ascend_graph::host::TensorObject {
@@ -82,23 +69,23 @@ struct aclTensor : ascend_graph::host::TensorObject {
     const op::Shape& GetStorageShape() const { return look().storage; }
     const op::Shape& GetOriginalShape() const { return look().original; }
     const op::Strides& GetViewStrides() const { return look().strides; }
-    void SetViewShape(const op::Shape& shape) const;
+    void SetViewShape(const op::Shape& shape);
     void SetStorageShape(const op::Shape& shape) const { look().storage = shape; }
     void SetOriginalShape(const op::Shape& shape) const { look().original = shape; }
-    void SetViewStrides(const op::Strides& strides) const { look().strides = strides; }
+    void SetViewStrides(const op::Strides& strides) { look().strides = strides; }
     op::Format GetViewFormat() const { return look().view_format; }
     op::Format GetStorageFormat() const { return look().storage_format; }
     op::Format GetOriginalFormat() const { return look().original_format; }
-    void SetViewFormat(op::Format format) const { look().view_format = format; }
-    void SetStorageFormat(op::Format format) const { look().storage_format = format; }
-    void SetOriginalFormat(op::Format format) const { look().original_format = format; }
+    void SetViewFormat(op::Format format) { look().view_format = format; }
+    void SetStorageFormat(op::Format format) { look().storage_format = format; }
+    void SetOriginalFormat(op::Format format) { look().original_format = format; }
 
     op::DataType GetDataType() const { return static_cast<op::DataType>(dtype); }
     void SetDataType(op::DataType type) { dtype = type; }
     int64_t GetViewOffset() const { return offset; }
     void SetViewOffset(int64_t elements) const { const_cast<aclTensor*>(this)->offset = elements; }
     int64_t GetStorageOffset() const { return look().storage_offset; }
-    void SetStorageOffset(int64_t elements) const { look().storage_offset = elements; }
+    void SetStorageOffset(int64_t elements) { look().storage_offset = elements; }
     int64_t Numel() const { return GetViewShape().GetShapeSize(); }
     int64_t Size() const { return Numel(); }
     bool IsEmpty() const { return Numel() == 0; }
@@ -154,9 +141,23 @@ struct aclScalar : ascend_graph::host::ScalarObject {
     ge::AscendString ToString() const;
 };
 
-struct aclIntArray : ascend_graph::host::ArrayMethods<int64_t> {};
-struct aclFloatArray : ascend_graph::host::ArrayMethods<float> {};
-struct aclBoolArray : ascend_graph::host::ArrayMethods<bool> {};
+template <typename T>
+struct aclArray
+    : ascend_graph::host::ArrayObject<std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>> {
+    const T& operator[](uint64_t i) const { return GetData()[i]; }
+    T& operator[](uint64_t i) { return const_cast<T*>(GetData())[i]; }
+    uint64_t Size() const { return this->values.size(); }
+    const T* GetData() const { return reinterpret_cast<const T*>(this->values.data()); }
+    ge::AscendString ToString() const {
+        std::string text;
+        for (const auto value : this->values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+        return ("[" + text + "]").c_str();
+    }
+};
+
+struct aclIntArray : aclArray<int64_t> {};
+struct aclFloatArray : aclArray<float> {};
+struct aclBoolArray : aclArray<bool> {};
 
 struct aclTensorList {
     std::vector<const aclTensor*> tensors;

@@ -184,7 +184,7 @@ TensorView& aclTensor::look() const {
     return *static_cast<TensorView*>(view);
 }
 // A shape of its own has no gaps.
-void aclTensor::SetViewShape(const op::Shape& shape) const {
+void aclTensor::SetViewShape(const op::Shape& shape) {
     TensorView& own = look();
     const bool is_packed = op::IsContiguous(this);
     own.view = shape;
@@ -236,8 +236,9 @@ struct Operand {
         : block(tensor.look().block),
           offset(tensor.offset * static_cast<int64_t>(op::TypeSize(tensor.GetDataType()))),
           dtype(tensor.dtype),
-          sizes(op::ToShapeVector(tensor.GetViewShape())),
-          strides(tensor.GetViewStrides()) {
+          strides(tensor.GetViewStrides().begin(), tensor.GetViewStrides().end()) {
+        const op::Shape& shape = tensor.GetViewShape();
+        for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) sizes.push_back(shape[axis]);
         strides.resize(sizes.size(), 1);
     }
     // Without a workspace: what is known while the call is prepared.
@@ -432,6 +433,15 @@ struct Plan {
     }
 };
 
+namespace {
+
+// Also what tells an executor with a plan from others.
+int run_plan(void* state, void* workspace, uint64_t size) {
+    return static_cast<Plan*>(state)->run(workspace, size);
+}
+
+}  // namespace
+
 aclnnStatus begin_call(const char* function, const void* executor, const void* workspace_size) {
     logged_errors().clear();
     if (executor != nullptr && workspace_size != nullptr) return 0;
@@ -469,7 +479,7 @@ aclnnStatus infer_launch(const char* op_type, const LaunchArguments& arguments) 
             if (tensor == nullptr) continue;
             op::Shape shape;
             op::ToShape(found[i].data() + 2, static_cast<uint64_t>(found[i][1]), shape);
-            tensor->SetViewShape(shape);
+            const_cast<aclTensor*>(tensor)->SetViewShape(shape);
             tensor->SetOriginalShape(shape);
             tensor->SetStorageShape(shape);
         }
@@ -482,13 +492,19 @@ aclnnStatus infer_launch(const char* op_type, const LaunchArguments& arguments) 
 // --- the executor
 // ----------------------------------------------------------------------------------------------------
 
-aclOpExecutor::aclOpExecutor() : plan(std::make_unique<Plan>()) {}
-aclOpExecutor::~aclOpExecutor() = default;
+Plan* aclOpExecutor::plan() const {
+    auto* const found = static_cast<Plan*>(ascendgraphPreparedState(this, run_plan));
+    if (found == nullptr)
+        OP_LOGE(ACLNN_ERR_INNER_CREATE_EXECUTOR, "the executor is not one that CREATE_EXECUTOR made");
+    return found;
+}
 
 aclTensor* aclOpExecutor::new_tensor(const op::Shape& storage, const op::Shape& original, op::DataType type,
                                      op::Format storage_format, op::Format original_format) {
-    auto* tensor = keep(plan->owned, create_tensor<aclTensor>(0));
-    plan->made.push_back(tensor);
+    Plan* const own = plan();
+    if (own == nullptr) return nullptr;
+    auto* tensor = keep(own->owned, create_tensor<aclTensor>(0));
+    own->made.push_back(tensor);
     tensor->dtype = type;
     TensorView& look = tensor->look();
     look.view = look.original = original;
@@ -501,7 +517,7 @@ aclTensor* aclOpExecutor::new_tensor(const op::Shape& storage, const op::Shape& 
 aclTensor* aclOpExecutor::AllocTensor(const op::Shape& storage, const op::Shape& original, op::DataType type,
                                       op::Format storage_format, op::Format original_format) {
     auto* tensor = new_tensor(storage, original, type, storage_format, original_format);
-    tensor->look().block->in_workspace = true;
+    if (tensor != nullptr) tensor->look().block->in_workspace = true;
     return tensor;
 }
 aclTensor* aclOpExecutor::AllocTensor(const op::Shape& shape, op::DataType type, op::Format format) {
@@ -513,6 +529,7 @@ aclTensor* aclOpExecutor::AllocTensor(op::DataType type, op::Format storage_form
 }
 aclTensor* aclOpExecutor::AllocHostTensor(const op::Shape& shape, op::DataType type, op::Format format) {
     auto* tensor = AllocTensor(shape, type, format);
+    if (tensor == nullptr) return nullptr;
     tensor->look().block->values.resize(
         static_cast<size_t>(std::max<int64_t>(ge::GetSizeInBytes(shape.GetShapeSize(), type), 0)));
     return tensor;
@@ -522,6 +539,7 @@ aclTensor* aclOpExecutor::host_tensor(const void* values, uint64_t count, op::Da
     op::Shape shape;
     if (!is_scalar) shape.AppendDim(static_cast<int64_t>(count));
     aclTensor* tensor = AllocHostTensor(shape, to);
+    if (tensor == nullptr) return nullptr;
     const size_t from_size = op::TypeSize(from), to_size = op::TypeSize(to);
     for (uint64_t i = 0; i < count; ++i) {
         if (!store_element(tensor->look().block->values.data() + i * to_size, to,
@@ -543,6 +561,7 @@ aclTensor* aclOpExecutor::CreateView(const aclTensor* tensor, const op::Shape& o
     const TensorView& of = tensor->look();
     aclTensor* view =
         new_tensor(storage, original, tensor->GetDataType(), of.storage_format, of.original_format);
+    if (view == nullptr) return nullptr;
     view->offset = offset;
     TensorView& look = view->look();
     look.block = of.block;
@@ -551,38 +570,71 @@ aclTensor* aclOpExecutor::CreateView(const aclTensor* tensor, const op::Shape& o
     return view;
 }
 
+#define ASCEND_GRAPH_DEFINE(T)                                                                      \
+    aclTensor* aclOpExecutor::AllocHostTensor(const T* values, uint64_t count, op::DataType type) { \
+        return host_tensor(values, count, dtype_of<T>(), type);                                     \
+    }                                                                                               \
+    aclScalar* aclOpExecutor::AllocScalar(T value) { return AllocScalar(&value, dtype_of<T>()); }
+ASCEND_GRAPH_NUMBERS(ASCEND_GRAPH_DEFINE)
+#undef ASCEND_GRAPH_DEFINE
+
+const aclTensor* aclOpExecutor::ConvertToTensor(const aclIntArray* array, op::DataType type) {
+    return array == nullptr ? nullptr : AllocHostTensor(array->GetData(), array->Size(), type);
+}
+const aclTensor* aclOpExecutor::ConvertToTensor(const aclFloatArray* array, op::DataType type) {
+    return array == nullptr ? nullptr : AllocHostTensor(array->GetData(), array->Size(), type);
+}
+const aclTensor* aclOpExecutor::ConvertToTensor(const aclBoolArray* array, op::DataType type) {
+    return array == nullptr ? nullptr : AllocHostTensor(array->GetData(), array->Size(), type);
+}
+const aclTensor* aclOpExecutor::ConvertToTensor(const aclScalar* scalar, op::DataType type) {
+    return scalar == nullptr ? nullptr : host_tensor(scalar->GetData(), 1, scalar->GetDataType(), type, true);
+}
+
 namespace {
+
+template <typename T>
+T* keep(Plan* plan, T* made) {
+    if (plan != nullptr) return ascend_graph::host::keep(plan->owned, made);
+    delete made;
+    return nullptr;
+}
 template <typename Array, typename T>
-Array* array_of(std::vector<Owned>& owned, const T* values, uint64_t count) {
-    auto* array = keep(owned, new Array);
-    array->values.assign(values, values + count);
+Array* array_of(Plan* plan, const T* values, uint64_t count) {
+    auto* array = keep(plan, new Array);
+    if (array != nullptr) array->values.assign(values, values + count);
     return array;
 }
+
 }  // namespace
 
 aclIntArray* aclOpExecutor::AllocIntArray(const int64_t* values, uint64_t count) {
-    return array_of<aclIntArray>(plan->owned, values, count);
+    return array_of<aclIntArray>(plan(), values, count);
 }
 aclFloatArray* aclOpExecutor::AllocFloatArray(const float* values, uint64_t count) {
-    return array_of<aclFloatArray>(plan->owned, values, count);
+    return array_of<aclFloatArray>(plan(), values, count);
 }
 aclBoolArray* aclOpExecutor::AllocBoolArray(const bool* values, uint64_t count) {
-    return array_of<aclBoolArray>(plan->owned, values, count);
+    return array_of<aclBoolArray>(plan(), values, count);
 }
 aclTensorList* aclOpExecutor::AllocTensorList(const aclTensor* const* tensors, uint64_t count) {
-    return keep(plan->owned, new aclTensorList{{tensors, tensors + count}});
+    return keep(plan(), new aclTensorList{{tensors, tensors + count}});
 }
 aclScalarList* aclOpExecutor::AllocScalarList(const aclScalar* const* scalars, uint64_t count) {
-    return keep(plan->owned, new aclScalarList{{scalars, scalars + count}});
+    return keep(plan(), new aclScalarList{{scalars, scalars + count}});
 }
 aclScalar* aclOpExecutor::AllocScalar(const void* value, op::DataType type) {
-    auto* scalar = keep(plan->owned, new aclScalar);
+    auto* scalar = keep(plan(), new aclScalar);
+    if (scalar == nullptr) return nullptr;
     scalar->dtype = type;
     std::memcpy(scalar->value, value, std::min(op::TypeSize(type), sizeof scalar->value));
     return scalar;
 }
 
-uint64_t aclOpExecutor::GetWorkspaceSize() const { return plan->place(); }
+uint64_t aclOpExecutor::GetWorkspaceSize() const {
+    const Plan* const own = plan();
+    return own == nullptr ? 0 : own->place();
+}
 
 aclnnStatus aclOpExecutor::launch(const char* op_type, LaunchArguments arguments) {
     const auto refused = [op_type](int code, const std::string& text) {
@@ -595,8 +647,13 @@ aclnnStatus aclOpExecutor::launch(const char* op_type, LaunchArguments arguments
     Step step{op_type, {}, {}, std::move(arguments.attrs), std::move(arguments.attr_names)};
     for (const auto& one : arguments.inputs) step.inputs.emplace_back(one);
     for (const auto& one : arguments.outputs) step.outputs.emplace_back(one);
-    if (const int status = step.check()) return status;
-    plan->steps.push_back(std::move(step));
+    if (const int status = step.check()) {
+        log_text(DLOG_ERROR, ascendgraphRecentError());  // authors report more after it
+        return status;
+    }
+    Plan* const own = plan();
+    if (own == nullptr) return ACLNN_ERR_INNER_CREATE_EXECUTOR;
+    own->steps.push_back(std::move(step));
     return ACLNN_SUCCESS;
 }
 
@@ -610,27 +667,18 @@ aclnnStatus aclOpExecutor::copy(const aclTensor* from, const aclTensor* to) {
     Step step;
     step.inputs.emplace_back(launch_tensors(from));
     step.outputs.emplace_back(launch_tensors(to));
-    plan->steps.push_back(std::move(step));
+    Plan* const own = plan();
+    if (own == nullptr) return ACLNN_ERR_INNER_CREATE_EXECUTOR;
+    own->steps.push_back(std::move(step));
     return ACLNN_SUCCESS;
 }
 
-UniqueExecutor::UniqueExecutor(const char* function)
-    : function_(function), executor_(std::make_unique<aclOpExecutor>()) {
-    executor_->plan->function = function_;
-}
-
-void UniqueExecutor::ReleaseTo(aclOpExecutor** executor) {
-    if (executor == nullptr || executor_ == nullptr) return;
-    Plan* plan = executor_->plan.release();
-    executor_.reset();
+UniqueExecutor::UniqueExecutor(const char* function) : function_(function) {
     ascendgraphPrepared prepared{};
-    prepared.state = plan;
-    prepared.workspace_size = plan->place();
-    prepared.run = [](void* state, void* workspace, uint64_t size) {
-        return static_cast<Plan*>(state)->run(workspace, size);
-    };
+    prepared.state = new Plan{function, {}, {}, {}};
+    prepared.run = run_plan;
     prepared.destroy = [](void* state) { delete static_cast<Plan*>(state); };
-    *executor = ascendgraphCreatePrepared(function_.c_str(), &prepared);
+    executor_.reset(ascendgraphCreatePrepared(function, &prepared));
 }
 
 aclnnStatus CommonOpExecutorRun(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -752,11 +800,27 @@ const aclTensor* Pad(const aclTensor* self, const aclTensor* paddings, aclOpExec
     aclTensor* result = executor->AllocTensor(shape, self->GetDataType(), self->GetViewFormat());
     return launched("Pad", result, executor, joined(OP_INPUT(self, paddings), OP_OUTPUT(result)));
 }
+const std::tuple<aclTensor*, aclTensor*> Sort(const aclTensor* self, int64_t dim, bool descending,
+                                              bool stable, op::DataType indicesType,
+                                              aclOpExecutor* executor) {
+    if (self == nullptr || !op::CheckType(indicesType, {ge::DT_INT32, ge::DT_INT64})) {
+        OP_LOGE(ACLNN_ERR_PARAM_INVALID, "Sort: expected a tensor and indices of int32 or int64");
+        return {nullptr, nullptr};
+    }
+    aclTensor* values = executor->AllocTensor(self->GetViewShape(), self->GetDataType());
+    aclTensor* indices = executor->AllocTensor(self->GetViewShape(), ge::DT_INT32);
+    const auto arguments =
+        joined(OP_INPUT(self), OP_OUTPUT(values, indices), OP_ATTR(dim, descending, stable));
+    if (launched("Sort", values, executor, arguments) == nullptr) return {nullptr, nullptr};
+    if (indicesType == ge::DT_INT32) return {values, indices};
+    return {values, const_cast<aclTensor*>(Cast(indices, indicesType, executor))};
+}
 const aclTensor* ReFormat(const aclTensor* x, const op::Format& format, aclOpExecutor*) {
     if (x == nullptr) return nullptr;
-    x->SetViewFormat(format);
-    x->SetStorageFormat(format);
-    x->SetOriginalFormat(format);
+    auto* const changed = const_cast<aclTensor*>(x);
+    changed->SetViewFormat(format);
+    changed->SetStorageFormat(format);
+    changed->SetOriginalFormat(format);
     return x;
 }
 const aclTensor* TransData(const aclTensor* x, op::Format dstPrimaryFormat, int64_t, aclOpExecutor*) {

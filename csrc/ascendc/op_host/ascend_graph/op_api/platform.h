@@ -42,13 +42,17 @@ class PlatformInfo {
     uint32_t GetCubeCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAic(); }
     uint32_t GetVectorCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAiv(); }
     bool Valid() const { return true; }
-    fe::PlatFormInfos* GetPlatformInfos() const { return fe::PlatFormInfos::get(); }
+    fe::PlatFormInfos* GetPlatformInfos() const;
 };
 inline const PlatformInfo& GetCurrentPlatformInfo() {
     static const PlatformInfo info;
     return info;
 }
 ge::AscendString ToString(SocVersion version);
+
+#ifndef ASCEND_GRAPH_LIBNNOPBASE  // there it is the class of libplatform.so
+inline fe::PlatFormInfos* PlatformInfo::GetPlatformInfos() const { return fe::PlatFormInfos::get(); }
+#endif
 
 }  // namespace op
 

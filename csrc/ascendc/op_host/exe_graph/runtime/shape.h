@@ -60,6 +60,7 @@ class Shape {
   private:
     size_t rank_ = 0;
     std::array<int64_t, kMaxDimNum> sizes_{};
+    uint8_t reserved_[40] = {};  // CANN's layout
 };
 
 }  // namespace gert

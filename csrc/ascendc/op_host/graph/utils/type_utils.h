@@ -89,10 +89,10 @@ class TypeUtils {
         const auto found = names.find(GetPrimaryFormat(format));
         return found == names.end() ? "RESERVED" : found->second;
     }
-    static AscendString FormatToAscendString(Format format) {
+    static AscendString FormatToAscendString(const Format& format) {
         return AscendString(FormatToSerialString(format).c_str());
     }
-    static AscendString DataTypeToAscendString(DataType type) {
+    static AscendString DataTypeToAscendString(const DataType& type) {
         return AscendString(DataTypeToSerialString(type).c_str());
     }
 };
