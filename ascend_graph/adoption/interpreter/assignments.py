@@ -20,6 +20,7 @@ from ascend_graph.adoption.interpreter.values import (
     NewTensor,
     Operation,
     Property,
+    Record,
     Several,
     Sizes,
     SizeValue,
@@ -176,6 +177,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
             items = unpacked(value, len(target.elts))
             for one, item in zip(target.elts, items, strict=True):
                 self.assign(one, item, scope)
+        elif isinstance(target, ast.Attribute) and isinstance(self.value(target.value, scope), Record):
+            held = self.value(target.value, scope)
+            self.assign(target.value, held.replaced(target.attr, value), scope)
         else:
             root = target
             while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):

@@ -73,6 +73,8 @@ class Evaluation(ABC):
         #: Number of undecided conditions around the current statement.
         self.conditional = 0
         self.is_cpp = False
+        #: The innermost expression that is not understood, of the expression that is evaluated.
+        self.cause = ""
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 

@@ -71,6 +71,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return arguments[0]
     if last in ("dtype", "device") and len(arguments) == 1:
         return with_option(HOST_OPTIONS, arguments[0])
+    if last == "Device" and len(arguments) == 1 and isinstance(arguments[0], Constant):
+        return Device(str(arguments[0].value).partition(":")[0] in ("npu", "meta"))
     if last == "TensorOptions":
         made: Any = HOST_OPTIONS
         for one in arguments:

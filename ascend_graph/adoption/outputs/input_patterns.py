@@ -21,12 +21,23 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     SizeValue,
     Slice,
+    cause_of,
 )
 from ascend_graph.binding.op_schema import OpSchema
 
 
 class UncertainError(Exception):
     """Reason why no relation is written."""
+
+
+def not_followed(value: Any) -> UncertainError:
+    """Return the reason why a value has no relation: the expression that is not followed, where it is known."""
+    cause = cause_of(value)
+    return UncertainError(
+        f"its size or dtype comes from `{cause}`, which is not followed"
+        if cause
+        else "its size or dtype is not stated in a form that is understood"
+    )
 
 
 @dataclass(slots=True)
@@ -105,10 +116,12 @@ class InputPatterns:
             for one in value.items:
                 self.collect(one, sure=sure)
         elif isinstance(value, NewTensor):
+            if value.on_host:
+                raise UncertainError("it is on the CPU")
             self.collect(value.sizes, sure=sure)
             self.collect(value.dtype, sure=sure)
         else:
-            raise UncertainError("its size or dtype is not stated in a form that is understood")
+            raise not_followed(value)
 
     def check_ranks(self, read: Mapping[str, int]) -> None:
         """Raise if a call that the function takes may have fewer dimensions than the relation names."""

@@ -22,7 +22,7 @@ from ascend_graph.adoption.interpreter.values import (
     Slice,
     is_known,
 )
-from ascend_graph.adoption.outputs.input_patterns import UncertainError
+from ascend_graph.adoption.outputs.input_patterns import UncertainError, not_followed
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 
 #: Longest line of a body; a longer one is no line that anybody checks.
@@ -99,7 +99,9 @@ class _Writer:
                 f"({self.tensor(value.then)} if {self.condition(value.condition)} else {self.tensor(value.otherwise)})"
             )
         if not isinstance(value, NewTensor) or not is_known(value):
-            raise UncertainError("its size or dtype is not stated in a form that is understood")
+            raise not_followed(value)
+        if value.on_host:
+            raise UncertainError("it is on the CPU")
         if value.view is not None:
             return self.view(value)
         if value.like and value.sizes == Sizes((Slice(value.like),)):
