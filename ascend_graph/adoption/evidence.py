@@ -60,6 +60,8 @@ def callee(function: CppFunction) -> Callee:
     return Callee(parameters, statements(function.body), True, written)
 
 
+#: Methods of containers that change them.
+_WRITING = "push_back|emplace_back|pop_back|resize|assign|insert|emplace|erase|clear|append|swap|fill"
 _TENSOR = re.compile(r"\A(?:at::|torch::)?Tensor\s*&\Z")
 #: What takes a tensor and does not give its variable another: macros, methods, functions of ATen.
 _KEEPS = r"(?:\b[A-Z][A-Z0-9_]+|(?:\.|->)\s*\w+|\b(?:at|torch|std|c10)::[\w:]+)\s*\((?:[^();]|\([^();]*\))*\)"
@@ -70,8 +72,9 @@ def _may_assign(body: str, name: str, kind: str) -> bool:
     name = re.escape(name)
     if _TENSOR.match(kind.strip()):
         body = re.sub(_KEEPS, "()", body)
+    part = r"(?:(?:\.|->)\s*\w+\s*(?:\([^()]*\)\s*)?|\[[^\[\]]*\]\s*)*"
     return re.search(
-        rf"(?<![\w.>]){name}\s*(?:(?:\.\s*\w+\s*)?[-+*/]?=(?!=)|\+\+|--|\.\s*(?:push_back|emplace_back|resize|assign|insert)\b)", body
+        rf"(?<![\w.>]){name}\s*(?:{part}[-+*/]?=(?!=)|\+\+|--|\.\s*(?:{_WRITING})\b)", body
     ) is not None or (re.search(rf"(?:\+\+|--|&)\s*{name}\b|[(,]\s*{name}\s*[,)]", body) is not None)
 
 

@@ -126,6 +126,8 @@ class Findings:
     bound_functions: list[BoundFunction] = field(default_factory=list)
     #: Files with kernels of Ascend C.
     kernel_files: list[Path] = field(default_factory=list)
+    #: Keys under which macros register functions for devices.
+    dispatch_keys: set[str] = field(default_factory=set)
     #: Namespaces that Python opens.
     libraries: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -150,7 +152,7 @@ class Findings:
         return alone | self.constants.get(file, {})
 
     def function(self, written: str, file: str = "", count: int | None = None) -> CppFunction | None:
-        """Return the only definition that a written name can mean, or None; one of ``file`` comes first.
+        """Return the only definition that a written name can mean, or None; one of ``file``, or next to it, comes first.
 
         Among overloads that is the one that takes ``count`` arguments.
         """
@@ -164,6 +166,9 @@ class Findings:
         found = [one for one in found if one.file == file] or found
         if len(found) > 1 and count is not None:
             found = [one for one in found if len(one.parameters) == count]
+        if len(found) > 1:
+            here = file.rpartition("/")[0]
+            found = [one for one in found if one.file.rpartition("/")[0] == here]
         return found[0] if len(found) == 1 else None
 
 

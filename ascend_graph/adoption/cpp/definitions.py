@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from ascend_graph.adoption.cpp.device_registry import resolve_dispatches
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.function_names import function_name, function_of, text_of
 from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, split, string_of
 from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
-from ascend_graph.adoption.cpp.structures import structures
 from ascend_graph.adoption.cpp.pybind import read_bindings
+from ascend_graph.adoption.cpp.structures import structures
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source
@@ -30,7 +31,7 @@ _ENUM = re.compile(
 )
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
 _USEFUL = re.compile(
-    rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)"
+    rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)|\bTensor\s*&?\s+\w+\s*[,)=(;]"
 )
 _LIBRARY = re.compile(r"\b(?P<macro>\w*TORCH_LIBRARY\w*)\s*\(")
 _PLAIN = re.compile(r"\A\s*(?P<macro>TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?)\s*\(")
@@ -80,6 +81,7 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
                 if header not in known and header.stat().st_size <= _LARGEST_HELPERS:
                     known.add(header)
                     _read_functions(read_source(header), file, findings)
+    resolve_dispatches((source.code for _, source in sources), findings)
     modules = {relative(path, root): source for path, source in sources}
     for path, source in sources:
         if "TORCH_LIBRARY" in source.text or "RegisterOperators" in source.text or "PYBIND11_MODULE" in source.text:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ascend_graph.sources.kernels import LITERAL
 
 _TOKEN = re.compile(LITERAL + r"|(?P<bracket>[()\[\]{}])")
-_ANGLED = re.compile(LITERAL + r"|(?P<mark>[()\[\]{}<>,])")
+_ANGLED = re.compile(LITERAL + r"|(?P<mark>[()\[\]{}<>,;])")
 _HEAD_STOP = re.compile(LITERAL + r"|(?P<stop>[;{}])")
 _NAMESPACE = re.compile(r"(?:\binline\s+)?\bnamespace\b\s*([\w:]*)\s*$")
 #: Class of an autograd function, whose ``forward`` is what ``apply`` runs.

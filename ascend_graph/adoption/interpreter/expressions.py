@@ -11,7 +11,7 @@ from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_compared, pairs_of
 from ascend_graph.adoption.interpreter.members import member
 from ascend_graph.adoption.interpreter.names import named_constant, text_of, torch_dtype
-from ascend_graph.adoption.interpreter.sizes import cut, item_of
+from ascend_graph.adoption.interpreter.sizes import SizesIterator, cut, item_of
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
@@ -145,6 +145,8 @@ class ExpressionEvaluator(CallEvaluator):
         operator = _ARITHMETIC.get(type(node.op))
         if operator == "+" and isinstance(left, Sizes) and isinstance(right, Sizes):
             return Sizes((*left.items, *right.items))
+        if operator == "+" and isinstance(left, SizesIterator):
+            return SizesIterator(left.sizes, right, left.is_end) if left.offset == 0 and not left.is_end else UNKNOWN
         if operator == "/" and self.is_cpp:
             operator = "//"
         if operator is None or (operator == "/"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ascend_graph.adoption.interpreter.conditions import choice
+from ascend_graph.adoption.interpreter.conditions import choice, negated
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_method
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, sliced
 from ascend_graph.adoption.interpreter.tensors import with_option
@@ -31,7 +31,7 @@ from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
 _SAME = frozenset(
     {
         "contiguous", "value", "c_str", "data", "to_contiguous", "get", "detach", "item_ptr", "vec", "toTensor",
-        "expect_int", "guard_int", "sym_int",
+        "expect_int", "guard_int", "sym_int", "cast",
     }
 )  # fmt: skip
 #: Methods that write values, and return their tensor.
@@ -81,6 +81,8 @@ def member(owner: Any, name: str) -> Any:
         if isinstance(owner, ArgumentValue):
             return Operation("!=", (owner, Constant(None)))
         return Constant(owner != Constant(None)) if isinstance(owner, NewTensor | Constant) else UNKNOWN
+    if name == "is_none":
+        return negated(member(owner, "has_value"))
     if name in ("numel", "sym_numel", "nelement") and isinstance(owner, Input):
         return Property(owner.name, "numel")
     if name in ("strides", "sym_strides") and isinstance(owner, Input):

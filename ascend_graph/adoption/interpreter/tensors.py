@@ -11,6 +11,7 @@ from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
     UNKNOWN,
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Device,
@@ -80,7 +81,7 @@ def new_tensor(
         )
     if isinstance(sizes, Constant | SizeValue | ArgumentValue | Operation | Property):
         sizes = Sizes((sizes,))
-    if not isinstance(sizes, Sizes) or not is_known(sizes) or not is_known(made.dtype):
+    if not isinstance(sizes, Sizes | Assembled) or not is_known(sizes) or not is_known(made.dtype):
         return UNKNOWN
     return NewTensor(sizes, made.dtype, on_host=not made.on_device)
 

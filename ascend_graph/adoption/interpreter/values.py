@@ -114,6 +114,30 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive sizes of a tensor argument between bounds that only the call knows; ``stop`` is None for the end."""
+
+    tensor: str
+    start: Any
+    stop: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A size that stands as often as only the call knows."""
+
+    item: Any
+    count: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A shape whose number of dimensions only the call knows: sizes, slices, parts and repeated sizes."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Dtype:
     """A dtype by torch's name."""
 
@@ -189,6 +213,12 @@ def is_known(value: Any) -> bool:
         return is_known(value.condition) and is_known(value.then) and is_known(value.otherwise)
     if isinstance(value, Sizes | Several):
         return all(map(is_known, value.items))
+    if isinstance(value, Assembled):
+        return all(map(is_known, value.parts))
+    if isinstance(value, Part):
+        return is_known(value.start) and is_known(value.stop)
+    if isinstance(value, Repeated):
+        return is_known(value.item) and is_known(value.count)
     if isinstance(value, NewTensor):
         return is_known(value.sizes) and is_known(value.dtype) and (value.view is None or is_known(value.view[0]))
     if isinstance(value, Options):

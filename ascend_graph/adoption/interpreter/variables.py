@@ -53,5 +53,5 @@ def forget_written(arguments: list[ast.expr], positions: Iterable[int], scope: d
             one = one.func.value
         while isinstance(one, ast.Subscript):
             one = one.value
-        if isinstance(one, ast.Name) and one.id in scope and not is_tensor(scope[one.id]):
-            scope[one.id] = UNKNOWN
+        if isinstance(one, ast.Name) and not is_tensor(held := scope.get(one.id, UNKNOWN)):
+            scope[one.id] = held if isinstance(held, Unknown) else UNKNOWN

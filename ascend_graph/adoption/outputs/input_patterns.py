@@ -9,6 +9,7 @@ from typing import Any
 
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Dtype,
@@ -106,6 +107,8 @@ class InputPatterns:
                 return
             self.pattern(value.tensor)
         elif isinstance(value, Operation):
+            if value.operator in ("prod", "size"):
+                raise UncertainError("it depends on dimensions that only the call knows")
             for number, one in enumerate(value.operands):
                 self.collect(one, sure=sure and (number == 0 or value.operator not in ("and", "or")))
         elif isinstance(value, Choice):
@@ -115,6 +118,8 @@ class InputPatterns:
         elif isinstance(value, Sizes | Several):
             for one in value.items:
                 self.collect(one, sure=sure)
+        elif isinstance(value, Assembled):
+            raise UncertainError("only the call knows its number of dimensions")
         elif isinstance(value, NewTensor):
             if value.on_host:
                 raise UncertainError("it is on the CPU")

@@ -8,6 +8,7 @@ from typing import Any
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Dtype,
@@ -15,7 +16,9 @@ from ascend_graph.adoption.interpreter.values import (
     Input,
     NewTensor,
     Operation,
+    Part,
     Property,
+    Repeated,
     Several,
     Sizes,
     SizeValue,
@@ -123,11 +126,17 @@ class _Writer:
     def sizes(self, value: Any) -> str:
         if isinstance(value, Choice):
             return f"({self.sizes(value.then)} if {self.condition(value.condition)} else {self.sizes(value.otherwise)})"
-        if not isinstance(value, Sizes):
+        if not isinstance(value, Sizes | Assembled):
             raise UncertainError("its shape is not certain")
         parts = []
-        for one in value.items:
-            if isinstance(one, Slice):
+        for one in value.items if isinstance(value, Sizes) else value.parts:
+            if isinstance(one, Part):
+                start = "" if one.start == Constant(0) else self.number(one.start)
+                stop = "" if one.stop is None else self.number(one.stop)
+                parts.append(f"*{self.known(one.tensor)}.shape[{start}:{stop}]")
+            elif isinstance(one, Repeated):
+                parts.append(f"*({self.number(one.item)},) * {self.number(one.count)}")
+            elif isinstance(one, Slice):
                 whole = one == Slice(one.tensor)
                 bounds = "" if whole else f"[{one.start or ''}:{'' if one.stop is None else one.stop}]"
                 parts.append(f"*{self.known(one.tensor)}.shape{bounds}")
@@ -178,6 +187,10 @@ class _Writer:
         if isinstance(value, Operation):
             if value.operator == "prod" and isinstance(value.operands[0], ArgumentValue):
                 return f"math.prod({value.operands[0].name})"
+            if value.operator == "prod":
+                return f"math.prod({self.sizes(value.operands[0])})"
+            if value.operator == "size":
+                return f"{self.known(value.operands[0].name)}.shape[{self.number(value.operands[1])}]"
             if value.operator in ("max", "min"):
                 return f"{value.operator}({', '.join(map(self.number, value.operands))})"
             if value.operator == "item" and isinstance(value.operands[0], ArgumentValue):
