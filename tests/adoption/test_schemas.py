@@ -202,3 +202,11 @@ def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopt
     for name in ("mine::f", "mine::g"):
         one = decision(report, name)
         assert (one.has_meta, one.relation) == (True, "x[*s] -> y like x")
+
+
+def test_a_constant_named_like_the_library_hides_nothing(adopted: Adopt) -> None:
+    source = """
+void f(const at::Tensor &x) { const int64_t m = x.size(0) + 1; use(m); }
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()", &f); }
+"""
+    assert [one.name for one in adopted({"ops.cpp": source}).decisions] == ["mine::f"]

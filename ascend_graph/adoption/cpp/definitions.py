@@ -210,6 +210,9 @@ class _Reader:
             macro = plain["macro"] if plain else match["macro"]
             if len(given) < 2:
                 continue
+            variable = split(code[match.end() : close])[-1]
+            if _IDENTIFIER.fullmatch(variable) and not _IDENTIFIER.fullmatch(given[-1]):
+                given[-1] = variable  # a constant of that name is another function's
             key = given[1].rpartition("::")[2] if macro.endswith("_IMPL") else ""
             self.block(given[0], key, given[-1], opening.end(), end)
         for match in _OLD.finditer(code):
