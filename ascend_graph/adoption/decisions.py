@@ -8,6 +8,7 @@ from typing import Any
 
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
 from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
+from ascend_graph.adoption.bound.writes import NOT_FOR_NPU
 from ascend_graph.adoption.cpp.calls import helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
@@ -105,7 +106,8 @@ def _decide_bound(one: BoundOperator, findings: Findings, known: Known) -> Decis
     decider.evidence[:] = one.evidence
     decision = decider.decide()
     if one.reason and decision.state is not State.IMPOSSIBLE:
-        decision = replace(decision, state=State.UNDECIDED, reason=one.reason)
+        state = State.IMPOSSIBLE if one.reason.endswith(NOT_FOR_NPU) else State.UNDECIDED
+        decision = replace(decision, state=state, reason=one.reason)
     return replace(decision, defined_from=(one.definition.schema.text, one.definition.computed_by))
 
 

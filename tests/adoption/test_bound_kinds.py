@@ -130,7 +130,7 @@ def test_what_macros_register_for_the_npu_is_what_is_called(adopted: Adopt, regi
 
 def test_what_is_registered_for_other_devices_alone_is_said_so(adopted: Adopt, registry: dict[str, str]) -> None:
     one = decision(adopted(registry), "mine::other")
-    assert one.state is State.UNDECIDED
+    assert one.state is State.IMPOSSIBLE
     assert (
         one.reason
         == "DISPATCH_DEVICE_IMPL calls what is registered as other_impl, and nothing is registered for the NPU"

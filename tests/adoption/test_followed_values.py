@@ -267,3 +267,20 @@ TORCH_LIBRARY(mine, m) {
     text = report.text
     assert text.index("def _g(x, d):") < text.index('if hasattr(torch.ops.mine, "g"):') < text.index("meta=_g")
     compile(text, "operators.py", "exec")
+
+
+MORE = {
+    "auto s = x.sizes().vec(); s[1] = n; return at::empty(s, x.options());": "x[x0, x1, *x_rest] -> y[x0, n, *x_rest]: x",
+    'std::string s(layout.data(), layout.size()); return at::empty({s == "BSH" ? 1 : n}, x.options());': (
+        'x -> y[(1 if layout == "BSH" else n)]: x'
+    ),
+    "auto m = k.has_value() ? k : c10::nullopt; return at::empty({m.has_value() ? m.value() : n}, x.options());": (
+        "x -> y[(k if k is not None else n)]: x"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", MORE)
+def test_a_value_in_another_form_is_the_value(adopted: Adopt, body: str) -> None:
+    parameters = "const at::Tensor &x, int64_t n, c10::string_view layout, c10::optional<int64_t> k"
+    assert adopt_kernel(adopted, "(Tensor x, int n, str layout, int? k)", parameters, body).relation == MORE[body]

@@ -120,6 +120,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
             items[-1:] = [Slice(last.tensor, last.start, (last.stop or 0) - 1), made]
         elif number == -1 and items and not isinstance(items[-1], Slice):
             items[-1] = made
+        elif number >= 0 and (whole := whole_of(held)) is not None:
+            items = [*(SizeValue(whole, n) for n in range(number)), made, Slice(whole, number + 1)]
+            self.outcome.read[whole] = max(number + 1, self.outcome.read.get(whole, 0))
         else:
             scope[target.id] = UNKNOWN
             return

@@ -90,6 +90,14 @@ def choice(condition: Any, then: Any, otherwise: Any) -> Any:
         return Record(tuple(sorted((n, choice(condition, then.member(n), otherwise.member(n))) for n in names)))
     if isinstance(then, Options) and isinstance(otherwise, Options):
         return Options(choice(condition, then.dtype, otherwise.dtype), then.on_device and otherwise.on_device)
+    if (
+        isinstance(condition, Operation)
+        and condition.operator in ("==", "!=")
+        and condition.operands[1] == Constant(None)
+    ):
+        given, absent = (then, otherwise) if condition.operator == "!=" else (otherwise, then)
+        if absent == Constant(None) and given == condition.operands[0]:
+            return given  # n.has_value() ? n : nullopt
     present = isinstance(condition, Property) and condition.what == "present"
     if present and then == Input(condition.tensor) and otherwise == Constant(None):
         return then  # x.has_value() ? *x : Tensor()

@@ -134,7 +134,7 @@ def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -
 def _wrapped(last: str, arguments: list[Any]) -> Any:
     if not arguments:
         return Sizes(()) if last not in ("string", "optional") else Constant(None)
-    if len(arguments) == 1:
+    if len(arguments) == 1 or (last in ("string", "string_view") and arguments[1:] == [length(arguments[0])]):
         return arguments[0]
     if len(arguments) == 2 and "ector" in last and isinstance(arguments[0], Constant):
         count = arguments[0].value  # vector(n, value)

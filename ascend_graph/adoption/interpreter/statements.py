@@ -214,10 +214,10 @@ class Interpreter(AssignmentEvaluator):
             return then
         then = Constant(None) if then is NOTHING else then
         otherwise = Constant(None) if otherwise is NOTHING else otherwise
-        return choice(condition, then, otherwise)
+        return self.merged(condition, then, otherwise)
 
     def merged(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        """Return the value of a variable after a branch."""
+        """Return the value of a variable, or of a function, after a branch."""
         made = choice(condition, then, otherwise)
         if isinstance(made, Unknown) and not made.cause:
             return Unknown(cause_of(then) or cause_of(otherwise) or cause_of(condition))

@@ -23,6 +23,7 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     SizeValue,
     Slice,
+    Unknown,
     is_known,
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError, not_followed
@@ -52,6 +53,8 @@ def meta_function_of(outcome: Outcome, schema: OpSchema, name: str) -> list[str]
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
         raise UncertainError("it returns a list of tensors")
+    if isinstance(returned, Unknown):
+        raise not_followed(returned)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     shown = []

@@ -22,8 +22,9 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     SizeValue,
     Slice,
+    Unknown,
 )
-from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError
+from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError, not_followed
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
 from ascend_graph.shapes import RelationError, parse_relation
 
@@ -74,6 +75,8 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
         raise UncertainError("it returns a list of tensors")
+    if isinstance(returned, Unknown):
+        raise not_followed(returned)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     writer = InputPatterns(schema, outcome.ranks, outcome.hints)
