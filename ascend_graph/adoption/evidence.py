@@ -10,7 +10,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, Lookup, Outcome
+from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, FileScope, Lookup, Outcome
 from ascend_graph.adoption.interpreter.statements import Interpreter, never_holds
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
@@ -84,7 +84,10 @@ def _lookup(findings: Findings, file: str) -> Lookup:
     def find(name: str, count: int) -> Callee | None:
         if (name, count) not in known:
             function = called_function(name, file, count, findings)
-            known[name, count] = None if function is None or len(function.body) > 20000 else _built(function)
+            made = None if function is None or len(function.body) > 20000 else _built(function)
+            if made is not None and function is not None and function.file != file:
+                made.scope = FileScope(_lookup(findings, function.file), findings.constants_of(function.file))
+            known[name, count] = made
         return known[name, count]
 
     return find

@@ -116,6 +116,7 @@ def test_members_of_a_structure_are_followed_through_branches(adopted: Adopt) ->
         "auto *other = &made; other->rows = 7;",
         "change(made);",
         "made.change();",
+        "auto set = [&]() { made.rows = 7; }; set();",
         "for (int64_t i = 0; i < x.dim(); i++) { made.rows = made.rows + x.size(i); }",
     ],
 )
@@ -284,3 +285,23 @@ MORE = {
 def test_a_value_in_another_form_is_the_value(adopted: Adopt, body: str) -> None:
     parameters = "const at::Tensor &x, int64_t n, c10::string_view layout, c10::optional<int64_t> k"
     assert adopt_kernel(adopted, "(Tensor x, int n, str layout, int? k)", parameters, body).relation == MORE[body]
+
+
+def test_a_helper_of_another_file_has_the_names_of_its_own_file(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": """
+constexpr int64_t BLOCK = 128;
+int64_t blocks(int64_t n) { return n; }
+at::Tensor make(const at::Tensor &x);
+at::Tensor f(const at::Tensor &x) { return make(x); }
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }
+""",
+            "make.cpp": """
+constexpr int64_t BLOCK = 64;
+int64_t blocks(int64_t n) { return n / BLOCK; }
+at::Tensor make(const at::Tensor &x) { return at::empty({blocks(x.size(0)), BLOCK}, x.options()); }
+""",
+        }
+    )
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0 // 64, 64]: x"

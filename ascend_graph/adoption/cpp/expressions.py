@@ -58,8 +58,10 @@ class _UnreadableError(Exception):
     """Expression outside the grammar here."""
 
 
+#: What a text changes: ``n = 1``, ``n++``, ``one.rows = 1``, ``sizes[0] += 1``.
 _CHANGED = re.compile(
-    r"(?<![\w.>])([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?![=]))|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+    r"(?<![\w.>])([A-Za-z_]\w*)(?:\s*(?:\.|->)\s*\w+|\s*\[[^\[\]]*\])*\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?![=]))"
+    r"|(?:\+\+|--)\s*([A-Za-z_]\w*)"
 )
 
 

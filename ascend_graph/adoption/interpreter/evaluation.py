@@ -36,6 +36,16 @@ class Callee:
     is_cpp: bool
     #: Positions of the parameters that the function may assign: references and pointers that are not const.
     written: frozenset[int] = frozenset()
+    #: Names of its own file, if it is in another than the function that calls it.
+    scope: FileScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileScope:
+    """What names mean in one file: its helper functions and its constants."""
+
+    lookup: Lookup
+    constants: Mapping[str, Any]
 
 
 #: Looks a helper function up by its name as written and the number of arguments.

@@ -71,14 +71,17 @@ class Interpreter(AssignmentEvaluator):
                 scope[name] = arguments[number]
             else:
                 scope[name] = UNKNOWN if default is None else self.value(default, {})
-        before, self.is_cpp = self.is_cpp, callee.is_cpp
+        before = self.is_cpp, self.lookup, self.constants
+        self.is_cpp = callee.is_cpp
+        if callee.scope is not None:
+            self.lookup, self.constants = callee.scope.lookup, dict(callee.scope.constants)
         self.depth += 1
         try:
             result = self.block(callee.statements, scope)
             self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
-            self.is_cpp = before
+            self.is_cpp, self.lookup, self.constants = before
         return Constant(None) if result is NOTHING else result
 
     def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:

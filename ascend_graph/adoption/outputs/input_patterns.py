@@ -74,18 +74,7 @@ class InputPatterns:
         elif isinstance(value, Input | DtypeOf):
             self.pattern(value.name if isinstance(value, Input) else value.tensor)
         elif isinstance(value, SizeValue):
-            pattern = self.pattern(value.tensor)
-            rank = self.ranks.get(value.tensor)
-            if rank is not None and not -rank <= value.axis < rank:
-                raise UncertainError(f"{value.tensor} has {rank} dimensions, and the one at {value.axis} is read")
-            if value.axis >= 0:
-                pattern.front = max(pattern.front, value.axis + 1)
-            else:
-                pattern.back = max(pattern.back, -value.axis)
-            if sure:
-                pattern.sure = max(pattern.sure, value.axis + 1 if value.axis >= 0 else -value.axis)
-            if max(pattern.front, pattern.back) > 12:
-                raise UncertainError(f"{value.tensor}: dimension {value.axis} is read")
+            self.collect_size(value, sure=sure)
         elif isinstance(value, Slice):
             pattern = self.pattern(value.tensor)
             pattern.whole = True
@@ -127,6 +116,21 @@ class InputPatterns:
             self.collect(value.dtype, sure=sure)
         else:
             raise not_followed(value)
+
+    def collect_size(self, value: SizeValue, *, sure: bool) -> None:
+        """Note one dimension of an input."""
+        pattern = self.pattern(value.tensor)
+        rank = self.ranks.get(value.tensor)
+        if rank is not None and not -rank <= value.axis < rank:
+            raise UncertainError(f"{value.tensor} has {rank} dimensions, and the one at {value.axis} is read")
+        if value.axis >= 0:
+            pattern.front = max(pattern.front, value.axis + 1)
+        else:
+            pattern.back = max(pattern.back, -value.axis)
+        if sure:
+            pattern.sure = max(pattern.sure, value.axis + 1 if value.axis >= 0 else -value.axis)
+        if max(pattern.front, pattern.back) > 12:
+            raise UncertainError(f"{value.tensor}: dimension {value.axis} is read")
 
     def check_ranks(self, read: Mapping[str, int]) -> None:
         """Raise if a call that the function takes may have fewer dimensions than the relation names."""
