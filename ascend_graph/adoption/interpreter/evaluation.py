@@ -42,7 +42,7 @@ class Callee:
 
 @dataclass(frozen=True, slots=True)
 class FileScope:
-    """What names mean in one file: its helper functions and its constants."""
+    """Meaning of names in one file: its helper functions and its constants."""
 
     lookup: Lookup
     constants: Mapping[str, Any]
