@@ -353,10 +353,10 @@ if hasattr(torch.ops._C_ascend, "npu_kv_quant_sparse_attn_sharedkv"):
         override=True,
     )
 
-# adopt: _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata 1ad8d45b37cc
+# adopt: _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata 7418d09ac983
 # schema: csrc/torch_binding.cpp:2441
 # no GE operator: KvQuantSparseAttnSharedkvMetadata ↔ aclnnKvQuantSparseAttnSharedkvMetadata: nothing takes the attr String soc_version; nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num
-# meta kept: csrc/torch_binding_meta.cpp:1561; y: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1561; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_kv_quant_sparse_attn_sharedkv_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_kv_quant_sparse_attn_sharedkv_metadata)
@@ -474,10 +474,10 @@ if hasattr(torch.ops._C_ascend, "npu_sparse_attn_sharedkv"):
         override=True,
     )
 
-# adopt: _C_ascend::npu_sparse_attn_sharedkv_metadata 5070c9aafe59
+# adopt: _C_ascend::npu_sparse_attn_sharedkv_metadata 32eea0668cc0
 # schema: csrc/torch_binding.cpp:2305
 # no GE operator: SparseAttnSharedkvMetadata ↔ aclnnSparseAttnSharedkvMetadata: nothing takes the attr String soc_version; nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num
-# meta kept: csrc/torch_binding_meta.cpp:1554; metadata: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1554; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_sparse_attn_sharedkv_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_sparse_attn_sharedkv_metadata)
@@ -509,10 +509,10 @@ if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer"):
         arguments={"return_value": "return_values", "stride": lambda arguments: arguments["key"].stride(0), "scale_stride": lambda arguments: arguments["key_dequant_scale"].stride(0)},
     )
 
-# adopt: _C_ascend::npu_vllm_quant_lightning_indexer_metadata 8e5e526a15b0
+# adopt: _C_ascend::npu_vllm_quant_lightning_indexer_metadata 24e31715cd20
 # schema: csrc/torch_binding.cpp:2334
 # no GE operator: VllmQuantLightningIndexerMetadata ↔ aclnnVllmQuantLightningIndexerMetadata: nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num; nothing takes the attr String soc_version
-# meta kept: csrc/torch_binding_meta.cpp:1552; metadata: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1552; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_vllm_quant_lightning_indexer_metadata)
@@ -585,16 +585,16 @@ ascend_graph.register_kernel(
 # no GE operator: its kernel is Python
 ascend_graph.register_kernel(eager=torch.ops.vllm.dsa_forward, shape="->", override=True)
 
-# adopt: vllm::maybe_all_gather_and_maybe_unpad 6d81eee3e7ff
+# adopt: vllm::maybe_all_gather_and_maybe_unpad cfa66400a713
 # schema: vllm_ascend/ops/register_custom_ops.py:175
 # no GE operator: its kernel is Python
-# meta kept: vllm_ascend/ops/register_custom_ops.py:178; y: its size or dtype comes from `[x[idx, :size] for idx, size in enumerate(local_sizes)]`, which is not followed
+# meta kept: vllm_ascend/ops/register_custom_ops.py:178; its size or dtype comes from `[x[idx, :size] for idx, size in enumerate(local_sizes)]`, which is not followed
 ascend_graph.register_kernel(eager=torch.ops.vllm.maybe_all_gather_and_maybe_unpad)
 
-# adopt: vllm::maybe_pad_and_reduce 3b4af948fe1c
+# adopt: vllm::maybe_pad_and_reduce f74ddd19db0d
 # schema: vllm_ascend/ops/register_custom_ops.py:183
 # no GE operator: its kernel is Python
-# meta kept: vllm_ascend/ops/register_custom_ops.py:186; y: its size or dtype comes from `tensor_model_parallel_all_reduce(x)`, which is not followed
+# meta kept: vllm_ascend/ops/register_custom_ops.py:186; its size or dtype comes from `tensor_model_parallel_all_reduce(x)`, which is not followed
 ascend_graph.register_kernel(eager=torch.ops.vllm.maybe_pad_and_reduce)
 
 # adopt: vllm::minimax_m3_sparse_forward fbcbcd808c73
@@ -627,10 +627,10 @@ ascend_graph.register_kernel(
     override=True,
 )
 
-# adopt: vllm::quantize b697de7e8637
+# adopt: vllm::quantize 4c8587db4461
 # schema: vllm_ascend/ops/register_custom_ops.py:191
 # no GE operator: its kernel is Python
-# meta kept: vllm_ascend/ops/register_custom_ops.py:194; y: its size or dtype comes from `torch.qint8`, which is not followed
+# meta kept: vllm_ascend/ops/register_custom_ops.py:194; its size or dtype comes from `torch.qint8`, which is not followed
 ascend_graph.register_kernel(eager=torch.ops.vllm.quantize)
 
 # adopt: vllm::split_qkv_tp_rmsnorm_rope 294d1aeab03e
