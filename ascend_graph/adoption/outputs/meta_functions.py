@@ -55,6 +55,8 @@ def meta_function_of(outcome: Outcome, schema: OpSchema, name: str) -> list[str]
         raise UncertainError("it returns a list of tensors")
     if isinstance(returned, Unknown):
         raise not_followed(returned)
+    if returned == Constant(None):
+        raise UncertainError("the function returns nothing")
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     shown = []

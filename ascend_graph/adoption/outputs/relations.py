@@ -77,6 +77,8 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
         raise UncertainError("it returns a list of tensors")
     if isinstance(returned, Unknown):
         raise not_followed(returned)
+    if returned == Constant(None):
+        raise UncertainError("the function returns nothing")
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     writer = InputPatterns(schema, outcome.ranks, outcome.hints)
