@@ -210,3 +210,25 @@ void f(const at::Tensor &x) { const int64_t m = x.size(0) + 1; use(m); }
 TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()", &f); }
 """
     assert [one.name for one in adopted({"ops.cpp": source}).decisions] == ["mine::f"]
+
+
+def test_operators_of_an_own_decorator_are_reported_where_it_defines_them(adopted: Adopt) -> None:
+    source = """
+import torch
+
+
+def register(name):
+    def decorate(function):
+        return torch.library.custom_op(name, mutates_args=())(function)
+
+    return decorate
+
+
+@register("mine::f")
+def f(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+"""
+    report = adopted({"ops.py": source})
+    (found,) = report.diagnostics
+    assert (found.file, found.line) == ("ops.py", 7)
+    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")
