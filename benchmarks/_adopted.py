@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+import ascend_graph
 from ascend_graph.adoption import adopt
 from ascend_graph.adoption.bound.definitions import bound_operators
 from ascend_graph.adoption.cpp.functions import CppFunction
@@ -175,11 +176,23 @@ def outputs(result: Any) -> Outputs:
     return tuple((tuple(one.shape), one.dtype) if isinstance(one, torch.Tensor) else None for one in items)
 
 
-def compare(root: Path, work: Path, with_kernels: bool = True) -> dict[str, Any]:
-    """Adopt a repository, register its module, and compare every meta function, and every kernel, that the client has."""
+def compare(root: Path, work: Path, with_kernels: bool = True, module: Path | None = None) -> dict[str, Any]:
+    """Adopt a repository, register its module, and compare every meta function, and every kernel, that the client has.
+
+    Args:
+        root: The repository.
+        work: Directory of what is written and compiled.
+        with_kernels: If false, the client's kernels are not compiled.
+        module: Module of an earlier adoption, which is registered as it is; by default it is written anew.
+    """
     output = work / f"{re.sub(chr(92) + 'W', '_', root.name)}_operators.py"
     output.unlink(missing_ok=True)
     report = adopt(root, output, tests=False)
+    drifted = module is not None and adopt(root, module, write=False, tests=False).drifted
+    if module is not None:
+        output = module
+        for source in sorted({source for one in report.decisions for source in one.sources}):
+            ascend_graph.load_prototypes(root / source)
     findings, known = read_repository(root)
     refused, libraries = define(findings)
     not_compiled = compile_metas(findings, root, work)
@@ -220,6 +233,7 @@ def compare(root: Path, work: Path, with_kernels: bool = True) -> dict[str, Any]
         "not_compared": len(unseen),
         "lines_theirs": summary["lines_theirs"],
         "lines_ours": summary["lines_ours"],
+        "drifted": drifted,
         "seconds": summary["seconds"],
         "details": {
             "wrong": wrong, "failed": failed, "client_wrong": client_wrong, "narrower": narrower, "not_compared": unseen,

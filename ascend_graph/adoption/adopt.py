@@ -37,6 +37,8 @@ class AdoptionReport:
     drifted: bool
     #: The test file, if one is written.
     tests: Path | None = None
+    #: Number of op types that the repository has prototypes of.
+    prototypes: int = 0
 
     @property
     def undecided(self) -> tuple[Decision, ...]:
@@ -63,6 +65,7 @@ class AdoptionReport:
             "impossible": [{"name": one.name, "place": one.place, "why": one.reason} for one in self.impossible],
             "by_prototype": sum(one.form is RegistrationForm.OP for one in registered),
             "with_relation": sum(one.relation is not None for one in registered),
+            "prototypes": self.prototypes,
             "with_meta": sum(bool(one.meta) for one in registered),
             "lines_theirs": self.lines_theirs,
             "lines_ours": self.lines_ours,
@@ -135,6 +138,7 @@ def adopt(
         time.perf_counter() - started,
         existing == Existing() or bool(merged.changed or merged.gone or merged.outdated),
         tests_path,
+        len(known.prototypes),
     )
 
 

@@ -55,6 +55,8 @@ class Decision:
     reference: str = ""
     #: Lines of a meta function, if no relation expresses the outputs.
     meta: tuple[str, ...] = ()
+    #: Lines of a backward function, if the repository's own gradient is one operator.
+    backward: tuple[str, ...] = ()
     #: Schema and Python function of an operator that the module defines; empty if the repository does.
     defined_from: tuple[str, str] | tuple[()] = ()
 

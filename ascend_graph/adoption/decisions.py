@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
+from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
+from ascend_graph.adoption.bound.writes import NOT_FOR_NPU
 from ascend_graph.adoption.cpp.calls import helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
@@ -27,7 +29,9 @@ from ascend_graph.adoption.outputs.input_patterns import UncertainError
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
 from ascend_graph.adoption.outputs.relations import output_names, relation_of
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
+from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.prototypes import OpPrototype
+from ascend_graph.shapes import parse_relation
 from ascend_graph.sources import Severity
 
 
@@ -48,7 +52,8 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
         ).decide()
         for name, same in sorted(by_name.items())
     ]
-    found += [_decide_bound(one, findings, known) for one in bound_operators(findings, known)]
+    bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]
+    found += with_gradients(bound, known)
     known_names = {one.name for one in findings.definitions}
     for name, some in sorted(implementations.items()):
         if name not in known_names:
@@ -57,6 +62,36 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
                 Severity.WARNING,
             )  # fmt: skip
     return sorted(found, key=lambda one: one.name)
+
+
+def with_gradients(found: list[tuple[BoundOperator, Decision]], known: Known) -> list[Decision]:
+    """Return decisions with the gradients that the repository's autograd functions compute with one operator."""
+    computed = {one.bound.name: decision for one, decision in found if decision.registers}
+    made = []
+    for one, decision in found:
+        pair = known.extensions.gradients.get(one.bound.name)
+        gradient = computed.get(pair.plan.backward) if pair is not None and pair.plan is not None else None
+        if pair is None or pair.plan is None or gradient is None or one.definition is None or not decision.registers:
+            made.append(decision)
+            continue
+        schema = one.definition.schema
+        relation = parse_relation(decision.relation) if decision.relation else None
+        outputs = [output.name for output in own_binding(schema, relation).prototype.outputs]
+        name = "_" + re.sub(r"\W+", "_", decision.name.partition("::")[2]) + "_backward"
+        lines: list[str] = []
+        if not any(argument.mutated for argument in schema.arguments):
+            arguments = [argument.name for argument in schema.arguments]
+            lines = backward_function(pair.plan, name, arguments, outputs, gradient.eager)
+        if lines:
+            decision = replace(decision, backward=tuple(lines), evidence=_stated(decision.evidence, pair))  # noqa: PLW2901
+        made.append(decision)
+    return made
+
+
+def _stated(evidence: tuple[str, ...], pair: GradientPair) -> tuple[str, ...]:
+    """Return the evidence with the sentence on an autograd function whose gradient is written."""
+    written = f"gradient: {pair.name}, {pair.place}"
+    return tuple(written if f" by {pair.name} with " in one else one for one in evidence)
 
 
 def _decide_bound(one: BoundOperator, findings: Findings, known: Known) -> Decision:
@@ -71,7 +106,8 @@ def _decide_bound(one: BoundOperator, findings: Findings, known: Known) -> Decis
     decider.evidence[:] = one.evidence
     decision = decider.decide()
     if one.reason and decision.state is not State.IMPOSSIBLE:
-        decision = replace(decision, state=State.UNDECIDED, reason=one.reason)
+        state = State.IMPOSSIBLE if one.reason.endswith(NOT_FOR_NPU) else State.UNDECIDED
+        decision = replace(decision, state=state, reason=one.reason)
     return replace(decision, defined_from=(one.definition.schema.text, one.definition.computed_by))
 
 

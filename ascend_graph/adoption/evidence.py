@@ -10,8 +10,8 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, Lookup, Outcome
-from ascend_graph.adoption.interpreter.statements import Interpreter
+from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, FileScope, Lookup, Outcome
+from ascend_graph.adoption.interpreter.statements import Interpreter, never_holds
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
 from ascend_graph.binding.op_schema import OpSchema
@@ -42,7 +42,7 @@ def outcome_of(function: CppFunction | PythonFunction, schema: OpSchema, finding
 
 
 def _run(body: str, function: CppFunction, schema: OpSchema, findings: Findings) -> Outcome:
-    constants = findings.constants.get(function.file, {})
+    constants = findings.constants_of(function.file)
     interpreter = Interpreter(_lookup(findings, function.file), watched_function, constants)
     return interpreter.run(callee(replace(function, body=body)), argument_values(schema))
 
@@ -60,6 +60,8 @@ def callee(function: CppFunction) -> Callee:
     return Callee(parameters, statements(function.body), True, written)
 
 
+#: Methods of containers that change them.
+_WRITING = "push_back|emplace_back|pop_back|resize|assign|insert|emplace|erase|clear|append|swap|fill"
 _TENSOR = re.compile(r"\A(?:at::|torch::)?Tensor\s*&\Z")
 #: What takes a tensor and does not give its variable another: macros, methods, functions of ATen.
 _KEEPS = r"(?:\b[A-Z][A-Z0-9_]+|(?:\.|->)\s*\w+|\b(?:at|torch|std|c10)::[\w:]+)\s*\((?:[^();]|\([^();]*\))*\)"
@@ -70,8 +72,9 @@ def _may_assign(body: str, name: str, kind: str) -> bool:
     name = re.escape(name)
     if _TENSOR.match(kind.strip()):
         body = re.sub(_KEEPS, "()", body)
+    part = r"(?:(?:\.|->)\s*\w+\s*(?:\([^()]*\)\s*)?|\[[^\[\]]*\]\s*)*"
     return re.search(
-        rf"(?<![\w.>]){name}\s*(?:[-+*/]?=(?!=)|\+\+|--|\.\s*(?:push_back|emplace_back|resize|assign|insert)\b)", body
+        rf"(?<![\w.>]){name}\s*(?:{part}[-+*/]?=(?!=)|\+\+|--|\.\s*(?:{_WRITING})\b)", body
     ) is not None or (re.search(rf"(?:\+\+|--|&)\s*{name}\b|[(,]\s*{name}\s*[,)]", body) is not None)
 
 
@@ -81,12 +84,22 @@ def _lookup(findings: Findings, file: str) -> Lookup:
     def find(name: str, count: int) -> Callee | None:
         if (name, count) not in known:
             function = called_function(name, file, count, findings)
-            known[name, count] = (
-                None if function is None or function.is_conditional or len(function.body) > 20000 else callee(function)
-            )
+            made = None if function is None or len(function.body) > 20000 else _built(function)
+            if made is not None and function is not None and function.file != file:
+                made.scope = FileScope(_lookup(findings, function.file), findings.constants_of(function.file))
+            known[name, count] = made
         return known[name, count]
 
     return find
+
+
+def _built(function: CppFunction) -> Callee | None:
+    """Return a helper function; one that the preprocessor chooses if only one of its choices does not always raise."""
+    if not function.is_conditional:
+        return callee(function)
+    found = [callee(replace(function, body=one)) for one in function.variants]
+    found = [one for one in found if not any(map(never_holds, one.statements))]
+    return found[0] if len(found) == 1 else None
 
 
 def called_function(name: str, file: str, count: int, findings: Findings) -> CppFunction | None:

@@ -126,6 +126,8 @@ class Findings:
     bound_functions: list[BoundFunction] = field(default_factory=list)
     #: Files with kernels of Ascend C.
     kernel_files: list[Path] = field(default_factory=list)
+    #: Keys under which macros register functions for devices.
+    dispatch_keys: set[str] = field(default_factory=set)
     #: Namespaces that Python opens.
     libraries: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -133,13 +135,24 @@ class Findings:
     functions: dict[str, list[CppFunction]] = field(default_factory=dict)
     #: Constants of each C++ file, as expressions.
     constants: dict[str, dict[str, ast.expr]] = field(default_factory=dict)
+    #: Headers of the repository that each C++ file includes itself.
+    included: dict[str, list[str]] = field(default_factory=dict)
 
     def report(self, place: SourcePlace, message: str, name: str = "", severity: Severity = Severity.ERROR) -> None:
         """Add a remark on a place."""
         self.diagnostics.append(Diagnostic(severity, message, place.file, place.line, 1, op_type=name))
 
+    def constants_of(self, file: str) -> dict[str, ast.expr]:
+        """Return the constants of a file, and those of its headers that have one value."""
+        found: dict[str, list[ast.expr]] = {}
+        for header in self.included.get(file, ()):
+            for name, value in self.constants.get(header, {}).items():
+                found.setdefault(name, []).append(value)
+        alone = {name: some[0] for name, some in found.items() if len({ast.dump(one) for one in some}) == 1}
+        return alone | self.constants.get(file, {})
+
     def function(self, written: str, file: str = "", count: int | None = None) -> CppFunction | None:
-        """Return the only definition that a written name can mean, or None; one of ``file`` comes first.
+        """Return the only definition that a written name can mean, or None; one of ``file``, or next to it, comes first.
 
         Among overloads that is the one that takes ``count`` arguments.
         """
@@ -153,6 +166,9 @@ class Findings:
         found = [one for one in found if one.file == file] or found
         if len(found) > 1 and count is not None:
             found = [one for one in found if len(one.parameters) == count]
+        if len(found) > 1:
+            here = file.rpartition("/")[0]
+            found = [one for one in found if one.file.rpartition("/")[0] == here]
         return found[0] if len(found) == 1 else None
 
 

@@ -171,7 +171,9 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
     """Return the head of a module: its docstring, imports, and the loading of prototypes and headers."""
     decisions = tuple(decisions)
     sources = sorted({source for one in decisions if one.form is RegistrationForm.OP for source in one.sources})
-    needs_torch = any((one.eager and not one.defined_from) or "torch." in "".join(one.meta) for one in decisions)
+    needs_torch = any(
+        (one.eager and not one.defined_from) or "torch." in "".join(one.meta + one.backward) for one in decisions
+    )
     lines = [
         f'"""Operators of {_comment(title)}, registered with ascend_graph.',
         "",
@@ -212,6 +214,7 @@ def _plain_path(path: str) -> str:
 def region_of(decision: Decision) -> str:
     """Return the code of one decision, with its evidence."""
     lines = [f"# {_comment(one)}" for one in decision.evidence]
+    functions = [line for one in (decision.meta, decision.backward) if one for line in (*one, "")]
     if decision.conditions:
         lines.append(f"# only with {_comment(' and '.join(decision.conditions))}")
     if decision.state is State.IMPOSSIBLE:
@@ -222,9 +225,9 @@ def region_of(decision: Decision) -> str:
         return "\n".join([*lines, *(f"# {line}" for line in call)])
     if decision.conditions and decision.eager and not decision.defined_from:
         owner, _, name = decision.eager.rpartition(".")
-        lines.append(f"if hasattr({owner}, {literal(name)}):")
+        lines += [*functions, f"if hasattr({owner}, {literal(name)}):"]
         return "\n".join([*lines, *(f"    {line}" for line in call)])
-    return "\n".join([*lines, *decision.meta, *([""] if decision.meta else []), *call])
+    return "\n".join([*lines, *functions, *call])
 
 
 def call_of(decision: Decision) -> list[str]:
@@ -238,13 +241,15 @@ def call_of(decision: Decision) -> list[str]:
         parts.append(f"eager={_operator(decision.eager)}")
     shape = decision.relation if decision.state is not State.UNDECIDED or decision.meta else decision.relation or "…"
     if decision.meta:
-        parts.append(f"meta={decision.meta[0].removeprefix('def ').partition('(')[0]}")
+        parts.append(f"meta={_name_of(decision.meta)}")
     elif shape is not None:
         parts.append(f"shape={literal(shape)}")
     if decision.arguments:
         parts.append(f"arguments={arguments_text(decision.arguments)}")
     if decision.override:
         parts.append("override=True")
+    if decision.backward and decision.registers:
+        parts.append(f"backward={_name_of(decision.backward)}")
     one = f"ascend_graph.{form.value}({', '.join(parts)})"
     if len(one) <= WIDTH:
         return [one]
@@ -256,6 +261,11 @@ def call_of(decision: Decision) -> list[str]:
             line = "   "
         line += f" {part},"
     return [*lines, line, ")"]
+
+
+def _name_of(function: Sequence[str]) -> str:
+    """Return the name of a function of these lines."""
+    return function[0].removeprefix("def ").partition("(")[0]
 
 
 def _operator(path: str) -> str:

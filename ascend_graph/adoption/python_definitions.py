@@ -232,6 +232,13 @@ class _Reader:
         name = last_name(node.func)
         if name == "direct_register_custom_op":
             self.direct(node)
+        elif isinstance(node.func, ast.Call) and last_name(node.func.func) == "custom_op" and node.func.args:
+            # A decorator of the repository's own: custom_op(name)(function).
+            if self.text(node.func.args[0]) is None:
+                self.findings.report(
+                    self.place(node), "custom_op: the name is computed, so that its operators are not counted; "
+                    "expected a string literal. Write @torch.library.custom_op at each function",
+                )  # fmt: skip
         elif name == "define" and isinstance(node.func, ast.Attribute) and node.args:
             self.define(node, node.func)
         elif name == "impl" and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:

@@ -60,6 +60,8 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if not report.decisions:
+        console.print(_nothing(report), highlight=False, soft_wrap=True)
     table = Table(title_justify="left")
     for heading in ("operator", "state", "why", "defined at"):
         table.add_column(heading, overflow="fold")
@@ -82,6 +84,14 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
         console.print(f"wrote {report.output}{also}", highlight=False, soft_wrap=True)
     else:
         console.print("drifted: run adopt without --check" if report.drifted else "up to date", highlight=False)
+
+
+def _nothing(report: AdoptionReport) -> str:
+    """Return why a repository has no operator to register, and what registers what it has."""
+    text = f"{report.root}: defines no operator; expected TORCH_LIBRARY, torch.library, PYBIND11_MODULE or op-plugin's YAML. "
+    if report.prototypes:
+        return f"{text}It has {counted(report.prototypes, 'prototype')}: build the package, and write ascend_graph.register_package(…)"
+    return f"{text}Operators of torch_npu that its Python calls are registered by torch_npu"
 
 
 COMMANDS = (adopt,)

@@ -134,8 +134,7 @@ class Catalog:
                 return self._installed.get(op_type)
             for directory in directories:
                 for path in _mentions(directory, modified(directory)).get(op_type, ()):
-                    known = _read(path, modified(path)).prototypes
-                    found = next((prototype for prototype in known if prototype.op_type == op_type), None)
+                    found = _by_op_type(path, modified(path)).get(op_type)
                     if found is not None:
                         return found
             return None
@@ -245,6 +244,12 @@ def installed_op_types() -> Iterator[tuple[str, Path]]:
 def _read(path: Path, changed: int) -> ParseResult:
     """Read an installed header; ``changed`` makes a modified file a new cache entry."""
     return read_all([path])
+
+
+@lru_cache(maxsize=32)
+def _by_op_type(path: Path, changed: int) -> dict[str, OpPrototype]:
+    """Return the definitions of an installed header by op type, the first of each."""
+    return _first_of_each(_read(path, changed).prototypes)[0]
 
 
 def _first_of_each(

@@ -135,3 +135,18 @@ def test_the_tests_name_the_references_of_the_repository(repository: Write, tmp_
     text = (tmp_path / "test_operators.py").read_text()
     assert "'mine::twice': the function at tests/test_twice.py:2 twice_golden" in text
     assert read_module(tmp_path / "test_operators.py").regions
+
+
+def test_a_repository_without_operators_is_told_what_registers_what_it_has(repository: Write, tmp_path: Path) -> None:
+    root = repository(
+        {"op_proto/mine.h": "REG_OP(Mine)\n    .INPUT(x, TensorType({DT_FLOAT}))\n    .OP_END_FACTORY_REG(Mine)\n"}
+    )
+    done = CliRunner().invoke(main, ["adopt", str(root), "--output", str(tmp_path / "operators.py")])
+    assert done.exit_code == 0
+    assert (
+        "defines no operator; expected TORCH_LIBRARY, torch.library, PYBIND11_MODULE or op-plugin's YAML"
+        in " ".join(done.output.split())
+    )
+    assert "It has 1 prototype: build the package, and write ascend_graph.register_package" in " ".join(
+        done.output.split()
+    )

@@ -211,3 +211,27 @@ def test_outputs_that_no_relation_states_get_a_meta_function(body: str, adopted:
     assert (made.shape, made.stride(), made.dtype) == (expected.shape, expected.stride(), expected.dtype)
     assert "meta=_f" in report.text
     assert ("import math" in report.text) == ("math." in "".join(one.meta))
+
+
+@pytest.mark.parametrize("body", ["pass", "...", "return None", "raise NotImplementedError"])
+def test_a_kernel_that_only_stands_for_the_operator_does_not_tell_its_outputs(body: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.py": f"""
+import torch
+
+
+@torch.library.custom_op("mine::f", mutates_args=())
+def f(x: torch.Tensor, n: int) -> torch.Tensor:
+    {body}
+
+
+@f.register_fake
+def _(x, n):
+    return x.new_empty((x.shape[0], n))
+"""
+        }
+    )
+    one = decision(report, "mine::f")
+    assert one.relation == "x[x0, *x_rest] -> y[x0, n]: x"
+    assert not any("says otherwise" in line for line in one.evidence)

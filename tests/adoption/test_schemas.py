@@ -202,3 +202,33 @@ def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopt
     for name in ("mine::f", "mine::g"):
         one = decision(report, name)
         assert (one.has_meta, one.relation) == (True, "x[*s] -> y like x")
+
+
+def test_a_constant_named_like_the_library_hides_nothing(adopted: Adopt) -> None:
+    source = """
+void f(const at::Tensor &x) { const int64_t m = x.size(0) + 1; use(m); }
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()", &f); }
+"""
+    assert [one.name for one in adopted({"ops.cpp": source}).decisions] == ["mine::f"]
+
+
+def test_operators_of_an_own_decorator_are_reported_where_it_defines_them(adopted: Adopt) -> None:
+    source = """
+import torch
+
+
+def register(name):
+    def decorate(function):
+        return torch.library.custom_op(name, mutates_args=())(function)
+
+    return decorate
+
+
+@register("mine::f")
+def f(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+"""
+    report = adopted({"ops.py": source})
+    (found,) = report.diagnostics
+    assert (found.file, found.line) == ("ops.py", 7)
+    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")

@@ -74,7 +74,7 @@ def _operator(
 ) -> BoundOperator | None:
     function = one.function
     try:
-        signature = read_signature(one)
+        signature = read_signature(one, findings)
     except SignatureError as unreadable:
         types = "" if function is None else " ".join([function.returns, *(p.type for p in function.parameters)])
         if function is not None and "Tensor" not in types:
@@ -117,6 +117,8 @@ def _operator(
         f"bound without a schema: {one.place}",
         f"schema: the declaration of the function, {function.place}",
     )
+    for argument, default in signature.required:
+        evidence += (f"{argument} has to be given: a schema cannot state its default {default[:40]}",)
     if written.written:
         names = ", ".join(schema.arguments[n].name for n in sorted(written.written))
         how = f" by {', '.join(sorted(written.called))}" if written.called else ""

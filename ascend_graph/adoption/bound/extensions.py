@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ascend_graph.adoption.annotations import last_name
-from ascend_graph.adoption.model import BoundFunction, SourcePlace, relative
+from ascend_graph.adoption.bound.gradients import GradientPair, read_gradients
+from ascend_graph.adoption.model import BoundFunction, relative
 
 #: Packages that are not a repository's own extension.
 _OTHERS = frozenset(
@@ -18,15 +19,6 @@ _OTHERS = frozenset(
 )
 _MACRO = re.compile(r"\bTORCH_EXTENSION_NAME\s*=\s*(\w+)")
 _MAX_BYTES = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class GradientPair:
-    """A Python autograd function: its name with its place, and the bound functions that its backward calls."""
-
-    name: str
-    place: SourcePlace
-    backward: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -123,7 +115,8 @@ def read_extensions(paths: Iterable[Path], root: Path, names: set[str]) -> Exten
                 continue
             _read_uses(tree, module_of(path, root), path.name == "__init__.py", names, found)
             _read_builders(tree, module_of(path, root), found)
-            _read_gradients(tree, relative(path, root), names, found)
+            for name, pair in read_gradients(tree, relative(path, root), names):
+                found.gradients.setdefault(name, pair)
     return found
 
 
@@ -170,30 +163,6 @@ def _absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
     return ".".join([*kept, *((node.module or "").split("."))]).strip(".")
 
 
-def _read_gradients(tree: ast.Module, file: str, names: set[str], found: Extensions) -> None:
-    """Note the autograd functions whose forward computes with one bound function."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ClassDef) or not any(last_name(base) == "Function" for base in node.bases):
-            continue
-        methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
-        if "forward" not in methods or "backward" not in methods:
-            continue
-        forward, backward = (
-            list(
-                dict.fromkeys(
-                    one.attr if isinstance(one, ast.Attribute) else one.id
-                    for one in ast.walk(methods[name])
-                    if (isinstance(one, ast.Attribute) and one.attr in names)
-                    or (isinstance(one, ast.Name) and one.id in names)
-                )
-            )
-            for name in ("forward", "backward")
-        )
-        if len(forward) == 1:
-            pair = GradientPair(node.name, SourcePlace(file, methods["backward"].lineno), tuple(backward))
-            found.gradients.setdefault(forward[0], pair)
-
-
 def _read_builders(tree: ast.Module, module: str, found: Extensions) -> None:
     """Note classes that list sources and load what is built of them, and extensions of setup files."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -201,13 +170,25 @@ def _read_builders(tree: ast.Module, module: str, found: Extensions) -> None:
         sources = tuple(_listed(node, classes))
         if sources and _is_made_without_arguments(node) and not name.startswith("_"):
             found.builders.setdefault(f"{module}:{name}", sources)
+    constants = _constants(tree)
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and last_name(call.func).endswith("Extension"):
             given = {one.arg: one.value for one in call.keywords}
             stated = given.get("name", call.args[0] if call.args else None)
+            if isinstance(stated, ast.Name):
+                stated = constants.get(stated.id)
             if isinstance(stated, ast.Constant) and isinstance(stated.value, str):
                 listed = given.get("sources", call.args[1] if len(call.args) > 1 else None)
                 found.built[stated.value] = tuple(_strings(listed)) if listed is not None else ()
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the names that a file assigns strings, wherever it does, to one string alone."""
+    found: dict[str, dict[str, ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, {})[ast.unparse(node.value)] = node.value
+    return {name: next(iter(some.values())) for name, some in found.items() if len(some) == 1}
 
 
 def _listed(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[str]:

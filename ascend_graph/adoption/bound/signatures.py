@@ -9,10 +9,11 @@ import re
 import struct
 from dataclasses import dataclass
 
+from ascend_graph.adoption.bound.object_types import cast_type, is_object
 from ascend_graph.adoption.cpp.definitions import plain_type
 from ascend_graph.adoption.cpp.expressions import expression
-from ascend_graph.adoption.cpp.functions import split
-from ascend_graph.adoption.model import BoundFunction
+from ascend_graph.adoption.cpp.functions import CppFunction, CppParameter, split
+from ascend_graph.adoption.model import BoundFunction, Findings
 
 _INTS = (
     "int", "int64_t", "int32_t", "int16_t", "int8_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "long", "longlong",
@@ -55,6 +56,8 @@ class BoundSignature:
     returns: tuple[str, ...]
     #: Number of arguments that may be given by position.
     positional: int
+    #: Arguments whose default no schema states, with it as written: they have to be given.
+    required: tuple[tuple[str, str], ...] = ()
 
     @property
     def has_tensors(self) -> bool:
@@ -83,8 +86,10 @@ class BoundSignature:
         return f"{name}({', '.join(parts)}) -> {result}"
 
 
-def read_signature(bound: BoundFunction) -> BoundSignature:
+def read_signature(bound: BoundFunction, findings: Findings) -> BoundSignature:
     """Return the signature of a bound function.
+
+    An argument whose default is computed has no default; neither have those in front of it.
 
     Raises:
         SignatureError: A type or a default has no counterpart in schemas, or the function is not found.
@@ -94,7 +99,7 @@ def read_signature(bound: BoundFunction) -> BoundSignature:
         raise SignatureError(f"{bound.written[:80]} is not a function that is found here")
     kinds = []
     for parameter in function.parameters:
-        kind = bound_type(parameter.type)
+        kind = _object_type(function, parameter, findings) if is_object(parameter) else bound_type(parameter.type)
         if kind is None:
             raise SignatureError(f"a schema has no type for {parameter.type}, at {function.place}")
         kinds.append(kind)
@@ -104,16 +109,25 @@ def read_signature(bound: BoundFunction) -> BoundSignature:
     names = [name for name, _ in given] or [p.name for p in function.parameters]
     if len(set(names)) != len(names):
         raise SignatureError(f"two arguments have one name, at {bound.place}")
-    defaults = [
-        None if one is None else _default(one, kind, bound)
-        for one, kind in zip([d for _, d in given] or [None] * len(kinds), kinds, strict=True)
-    ]
+    written = [default for _, default in given] or [None] * len(kinds)
+    defaults = [None if one is None else _default(one, kind) for one, kind in zip(written, kinds, strict=True)]
+    computed = [n for n, (one, default) in enumerate(zip(written, defaults, strict=True)) if one and default is None]
+    if computed:
+        defaults[: computed[-1]] = [None] * computed[-1]
     return BoundSignature(
         tuple((kind, f"{name}_" if keyword.iskeyword(name) else name) for kind, name in zip(kinds, names, strict=True)),
         tuple(defaults),
         _returns(function.returns, function.place),
         len(kinds) if bound.positional is None else bound.positional,
+        tuple((names[n], written[n] or "") for n in computed),
     )
+
+
+def _object_type(function: CppFunction, parameter: CppParameter, findings: Findings) -> str | None:
+    """Return the schema's type of an object that a function casts, or None."""
+    cast, optional = cast_type(function, parameter, findings)
+    kind = bound_type(cast) if cast else None
+    return f"{kind}?" if kind is not None and optional and not kind.endswith("?") else kind
 
 
 def bound_type(text: str) -> str | None:
@@ -156,18 +170,11 @@ def _returns(text: str, place: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _default(text: str, kind: str, bound: BoundFunction) -> str:
-    """Return a default as a schema writes it.
-
-    Raises:
-        SignatureError: Its value is computed, or not one of its type.
-    """
-    problem = SignatureError(f"the default {text[:40]} is not a {kind} that a schema states, at {bound.place}")
+def _default(text: str, kind: str) -> str | None:
+    """Return a default as a schema writes it; None if its value is computed, or not one of its type."""
     plain = text.strip()
     if re.fullmatch(r"(?:py|pybind11)::none\(\)|(?:c10|std|at)::nullopt|nullptr", plain):
-        if not kind.endswith("?"):
-            raise problem
-        return "None"
+        return "None" if kind.endswith("?") else None
     if re.fullmatch(r"(?:std::vector<[^<>]*>)?(?:\{\}|\(\))", plain) and "[]" in kind:
         return "[]"
     if re.fullmatch(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fF]", plain) and kind.rstrip("?") == "float":
@@ -175,7 +182,7 @@ def _default(text: str, kind: str, bound: BoundFunction) -> str:
     try:
         value = ast.literal_eval(ast.unparse(expression(plain)))
     except (ValueError, SyntaxError, RecursionError):
-        raise problem from None
+        return None
     wanted = kind.rstrip("?")
     if wanted == "int" and isinstance(value, bool | int) and _NUMBER.fullmatch(plain):
         return str(int(value))
@@ -187,4 +194,4 @@ def _default(text: str, kind: str, bound: BoundFunction) -> str:
         return f'"{value}"'
     if wanted == "int[]" and isinstance(value, list) and all(type(one) is int for one in value):
         return f"[{', '.join(map(str, value))}]"
-    raise problem
+    return None

@@ -36,6 +36,8 @@ from ascend_graph.sources.kernels import LITERAL
 
 #: Maximum nesting of helper functions that are followed.
 _MAX_DEPTH = 4
+#: End of the reason why a function cannot run on an NPU.
+NOT_FOR_NPU = "nothing is registered for the NPU"
 #: Calls that write, as they stand in a text: in-place methods, functions with outputs, stores through pointers.
 _WRITING_CALL = re.compile(LITERAL + r"|(?:\.|->|::)\s*(?P<name>[a-z]\w*(?:_out|_outf|(?<!_)_))\s*\(")
 _WRITING_NAME = re.compile(r"[a-z]\w*(?:_out|_outf|(?<!_)_)\Z")
@@ -183,7 +185,7 @@ class _Walker:
             self.unknown_call(name, node)
 
     def only_reads(self, name: str, last: str) -> bool:
-        if last.removeprefix("aclrtlaunch_") in self.launched:
+        if last.removeprefix("aclrtlaunch_") in self.launched or re.fullmatch(r"[A-Z]\w*KERNEL\w*", last):
             return True  # what the kernel writes is read from its source
         if last in READERS or last in HARMLESS or is_check(last):
             return True
@@ -204,6 +206,10 @@ class _Walker:
         taken = sorted(_union(map(self.memory, node.args)))
         if taken:
             names = ", ".join(self.function.parameters[n].name for n in taken[:3])
+            key = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
+            if key in self.findings.dispatch_keys:
+                self.problem(f"{name} calls what is registered as {key}, and {NOT_FOR_NPU}", taken)
+                return
             self.problem(f"it passes {names} to {name or 'a value'}, which is not known here", taken)
 
     def method(self, node: ast.Call, function: ast.Attribute) -> None:

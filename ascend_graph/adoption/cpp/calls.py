@@ -13,7 +13,7 @@ _LAUNCH = re.compile(
     r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
 )
 _LAUNCHED = re.compile(
-    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?P<angled>\w+)\s*(?:<[^<>;{}]*>)?\s*<<<[^;{}]*?>>>\s*\("
+    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?!ACLRT_)[A-Z]\w*KERNEL\w*\s*(?P<opened>\()\s*(?P<command>\w+)\s*,|\b(?P<angled>\w+)\s*(?:<[^<>;{}]*>)?\s*<<<[^;{}]*?>>>\s*\("
 )
 _CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
 #: Maximum nesting of helper functions in which calls are looked for.
@@ -62,8 +62,10 @@ def launch_arguments(function: CppFunction) -> list[tuple[str, list[str]]]:
     """Return the kernels that a function itself launches, each with its arguments as written."""
     found = []
     for match in _LAUNCHED.finditer(function.body):
-        close = close_of(function.body, match.end() - 1)
-        given = split(function.body[match.end() : close]) if close > 0 else []
-        # Number of blocks and stream come first where they are not in <<<…>>>.
-        found.append((match["macro"] or match["plain"] or match["angled"], given if match["angled"] else given[2:]))
+        opening = match.start("opened") if match["command"] else match.end() - 1
+        close = close_of(function.body, opening)
+        given = split(function.body[opening + 1 : close]) if close > 0 else []
+        name = match["macro"] or match["plain"] or match["angled"] or match["command"]
+        # Number of blocks and stream come first where they are not in <<<…>>>; a macro takes the kernel and the blocks.
+        found.append((name, given if match["angled"] else given[2:]))
     return found

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from ascend_graph.adoption.cpp.device_registry import resolve_dispatches
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.function_names import function_name, function_of, text_of
 from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, split, string_of
 from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
 from ascend_graph.adoption.cpp.pybind import read_bindings
+from ascend_graph.adoption.cpp.structures import structures
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source
@@ -29,7 +31,7 @@ _ENUM = re.compile(
 )
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
 _USEFUL = re.compile(
-    rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)"
+    rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)|\bTensor\s*&?\s+\w+\s*[,)=(;]"
 )
 _LIBRARY = re.compile(r"\b(?P<macro>\w*TORCH_LIBRARY\w*)\s*\(")
 _PLAIN = re.compile(r"\A\s*(?P<macro>TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?)\s*\(")
@@ -59,35 +61,44 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
     headers: dict[str, list[Path]] = {}
     for path in source_files(paths):
         source = _useful(path, root, findings)
+        if path.suffix in (".h", ".hpp"):
+            headers.setdefault(path.name, []).append(path)
         if source is not None:
             sources.append((path, source))
             _read_functions(source, relative(path, root), findings)
-        elif path.suffix in (".h", ".hpp"):
-            headers.setdefault(path.name, []).append(path)
     for path in findings.kernel_files:
         # Functions next to kernels launch them for others.
         with contextlib.suppress(OSError, SourceError):
             if path.stat().st_size <= _LARGEST_HELPERS and b"<<<" in path.read_bytes():
                 _read_functions(read_source(path), relative(path, root), findings, only="<<<")
-    included: dict[Path, str] = {}
+    known = {path for path, _ in sources}
     for path, source in sources:
-        for written in _INCLUDED.findall(source.text):
-            found = [
-                one for one in headers.get(written.rpartition("/")[2], ()) if one.as_posix().endswith(f"/{written}")
-            ]
-            if len(found) == 1 and found[0] not in included:
-                included[found[0]] = relative(path, root)
-    for header in included:
-        # Helpers of sizes stand in headers that know no tensor.
-        with contextlib.suppress(OSError, SourceError):
-            if header.stat().st_size <= _LARGEST_HELPERS:
-                _read_functions(read_source(header), relative(header, root), findings)
+        for header in _headers_of(path, source, headers):
+            file = relative(header, root)
+            findings.included.setdefault(relative(path, root), []).append(file)
+            # Helpers of sizes stand in headers that know no tensor.
+            with contextlib.suppress(OSError, SourceError):
+                if header not in known and header.stat().st_size <= _LARGEST_HELPERS:
+                    known.add(header)
+                    _read_functions(read_source(header), file, findings)
+    resolve_dispatches((source.code for _, source in sources), findings)
     modules = {relative(path, root): source for path, source in sources}
     for path, source in sources:
         if "TORCH_LIBRARY" in source.text or "RegisterOperators" in source.text or "PYBIND11_MODULE" in source.text:
             source.add_included(path)
             _Reader(source, relative(path, root), findings).read()
             read_bindings(source, relative(path, root), findings, modules)
+
+
+def _headers_of(path: Path, source: SourceText, headers: dict[str, list[Path]]) -> Iterator[Path]:
+    """Yield the headers of the repository that a file includes: those next to it, and those that have a path alone."""
+    for written in _INCLUDED.findall(source.text):
+        beside = (path.parent / written).resolve()
+        same = [one for one in headers.get(written.rpartition("/")[2], ()) if one.as_posix().endswith(f"/{written}")]
+        if beside in same:
+            yield beside
+        elif len(same) == 1:
+            yield same[0]
 
 
 def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
@@ -121,6 +132,7 @@ def _read_functions(source: SourceText, file: str, findings: Findings, *, only: 
 
 
 _STRING = re.compile(r'\b(\w+)\s{0,8}(?:\[\s{0,8}\])?\s{0,8}[={(]\s{0,80}("(?:\\.|[^"\\\n])*")')
+_MAP = re.compile(r"\b(?:std\s*::\s*)?(?:unordered_)?map\s*<[^;{}()]*>\s+(?P<name>\w+)\s*=?\s*\{")
 _CONSTANT_STRING = re.compile(r"\b(?:const|constexpr)\b.*\b(?:string_view|string|char)\b", re.DOTALL)
 
 
@@ -135,8 +147,12 @@ def _constants(code: str) -> dict[str, ast.expr]:
             found[match[1]] = [match[2]]
     for name, value in _enumerators(code):
         found.setdefault(name, []).append(value)
+    for match in _MAP.finditer(code):
+        close = close_of(code, match.end() - 1)
+        if close > 0:
+            found.setdefault(match["name"], []).append(code[match.end() - 1 : close + 1])
     # A number that is declared in several functions is that of each only.
-    return {name: expression(values[0]) for name, values in found.items() if len(set(values)) == 1}
+    return structures(code) | {name: expression(values[0]) for name, values in found.items() if len(set(values)) == 1}
 
 
 def _enumerators(code: str) -> Iterator[tuple[str, str]]:
@@ -194,6 +210,9 @@ class _Reader:
             macro = plain["macro"] if plain else match["macro"]
             if len(given) < 2:
                 continue
+            variable = split(code[match.end() : close])[-1]
+            if _IDENTIFIER.fullmatch(variable) and not _IDENTIFIER.fullmatch(given[-1]):
+                given[-1] = variable  # a constant of that name is another function's
             key = given[1].rpartition("::")[2] if macro.endswith("_IMPL") else ""
             self.block(given[0], key, given[-1], opening.end(), end)
         for match in _OLD.finditer(code):

@@ -21,6 +21,12 @@ FORGET = "<forget>"
 SET_ITEM = "<set item>"
 #: Name of the function that makes a number with a fraction.
 FLOAT = "<float>"
+#: Name of the function that makes a reference to a variable.
+REFERENCE = "<reference>"
+#: Prefix of the names under which the constants of a file have its structures.
+STRUCTURE = "struct "
+#: Name of the function that makes a structure of its members.
+RECORD = "<record>"
 #: Name of the function that makes a lambda, of its text.
 LAMBDA = "<lambda>"
 #: Maximum nesting of expressions and blocks.
@@ -52,8 +58,10 @@ class _UnreadableError(Exception):
     """Expression outside the grammar here."""
 
 
+#: What a text changes: ``n = 1``, ``n++``, ``one.rows = 1``, ``sizes[0] += 1``.
 _CHANGED = re.compile(
-    r"(?<![\w.>])([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?![=]))|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+    r"(?<![\w.>])([A-Za-z_]\w*)(?:\s*(?:\.|->)\s*\w+|\s*\[[^\[\]]*\])*\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?![=]))"
+    r"|(?:\+\+|--)\s*([A-Za-z_]\w*)"
 )
 
 
@@ -61,7 +69,7 @@ def unknown(text: str = "") -> ast.expr:
     """Return the expression that has no value; after it the names that ``text`` may change have none either."""
     names = dict.fromkeys(one[1] or one[2] for one in _CHANGED.finditer(text))
     changed: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
-    return ast.Call(ast.Name(FORGET), changed, []) if changed else ast.Name(UNKNOWN)
+    return ast.Call(ast.Name(FORGET), changed, []) if changed else ast.Name(f"{UNKNOWN} {text}".strip())
 
 
 def expression(text: str) -> ast.expr:

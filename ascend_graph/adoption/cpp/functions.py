@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ascend_graph.sources.kernels import LITERAL
 
 _TOKEN = re.compile(LITERAL + r"|(?P<bracket>[()\[\]{}])")
-_ANGLED = re.compile(LITERAL + r"|(?P<mark>[()\[\]{}<>,])")
+_ANGLED = re.compile(LITERAL + r"|(?P<mark>[()\[\]{}<>,;])")
 _HEAD_STOP = re.compile(LITERAL + r"|(?P<stop>[;{}])")
 _NAMESPACE = re.compile(r"(?:\binline\s+)?\bnamespace\b\s*([\w:]*)\s*$")
 #: Class of an autograd function, whose ``forward`` is what ``apply`` runs.
@@ -158,6 +158,10 @@ def functions(code: str, file: str) -> Iterator[CppFunction]:
             continue
         if stop == "{":
             head = code[max(head_start, match.start() - _LONGEST_HEAD) : match.start()]
+            if _open_brackets(head):
+                # A default of a parameter: f(Tensor x = at::zeros({1})).
+                position = max(close_of(code, match.start()), match.start()) + 1
+                continue
             opened = _NAMESPACE.search(head)
             made = _AUTOGRAD.search(head)
             if made is not None:
@@ -180,6 +184,12 @@ def functions(code: str, file: str) -> Iterator[CppFunction]:
         elif stop == "}" and namespaces:
             namespaces.pop()
         head_start = position
+
+
+def _open_brackets(text: str) -> bool:
+    """Return whether a text opens more round brackets than it closes."""
+    brackets = [one["bracket"] for one in _TOKEN.finditer(text)]
+    return brackets.count("(") > brackets.count(")")
 
 
 def _ends_parameters(tail: str) -> bool:

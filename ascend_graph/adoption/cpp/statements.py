@@ -11,6 +11,7 @@ from ascend_graph.adoption.cpp.expressions import (
     FLOAT,
     FLOATS,
     MAX_DEPTH,
+    REFERENCE,
     SET_ITEM,
     UNKNOWN,
     expression,
@@ -238,6 +239,9 @@ def _assignment(target: str, operator: str, value: str) -> ast.stmt:
     if item is not None:
         index = ast.Constant(-1 if item["end"] == "back" else 0) if item["end"] else expression(item["index"])
         return ast.Expr(ast.Call(ast.Name(SET_ITEM), [ast.Name(item[1], ast.Load()), index, made], []))
+    member = re.fullmatch(r"([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)", name)
+    if member is not None:
+        return _assign(ast.Attribute(ast.Name(member[1], ast.Load()), member[2], ast.Store()), made)
     root = re.match(r"\(?\s*\*?\s*([A-Za-z_]\w*)", name)
     return _assign(ast.Name(root[1] if root else UNKNOWN, ast.Store()), unknown())
 
@@ -248,6 +252,8 @@ def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
     after = text[declared.end() :]
     if rest == "=":
         value = expression(after)
+        if isinstance(value, ast.Name) and re.search(r"[&*]", kind) and not re.search(r"\bconst\b", kind):
+            value = ast.Call(ast.Name(REFERENCE), [value], [])
         is_float = FLOATS.search(kind.partition("<")[0]) is not None
         return [_assign(name, ast.Call(ast.Name(FLOAT), [value], []) if is_float else value)]
     if rest in ("", ";"):

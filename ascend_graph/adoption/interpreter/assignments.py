@@ -7,24 +7,30 @@ from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import APPEND_RANGE, SET_ITEM
 from ascend_graph.adoption.interpreter.calls import called_name
+from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
-from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked
+from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked, whole_of
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
+    Assembled,
     Constant,
     Element,
     Input,
     NewTensor,
     Operation,
+    Part,
     Property,
+    Record,
+    Repeated,
     Several,
     Sizes,
     SizeValue,
     Slice,
     Unknown,
+    is_known,
     node_count,
 )
 from ascend_graph.adoption.interpreter.variables import forget_numbers
@@ -99,6 +105,10 @@ class AssignmentEvaluator(ExpressionEvaluator):
             number = from_end(position, held.items[0].tensor)  # v[x.dim() - 1]
         if isinstance(held, Input | NewTensor):
             return  # values of a tensor
+        if number is None and is_known(position) and is_known(made) and isinstance(whole := whole_of(held), str):
+            after = Part(whole, operation("+", position, Constant(1)), None)
+            scope[target.id] = Assembled((Part(whole, Constant(0), position), made, after))
+            return
         if not isinstance(held, Sizes) or not isinstance(number, int) or isinstance(made, Unknown):
             scope[target.id] = UNKNOWN
             return
@@ -110,6 +120,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
             items[-1:] = [Slice(last.tensor, last.start, (last.stop or 0) - 1), made]
         elif number == -1 and items and not isinstance(items[-1], Slice):
             items[-1] = made
+        elif number >= 0 and (whole := whole_of(held)) is not None:
+            items = [*(SizeValue(whole, n) for n in range(number)), made, Slice(whole, number + 1)]
+            self.outcome.read[whole] = max(number + 1, self.outcome.read.get(whole, 0))
         else:
             scope[target.id] = UNKNOWN
             return
@@ -124,13 +137,30 @@ class AssignmentEvaluator(ExpressionEvaluator):
             target = one.elts[0]
             assert isinstance(target, ast.Name)
             held = scope.get(target.id, UNKNOWN)
-            tensor = self.indexed_tensor(one.elts[1], str(variable.value), scope)
-            items = range_of(tensor, first, last) if tensor is not None else None
-            if tensor is None:
-                items = self.indexed_items(one.elts[1], str(variable.value), first, last, scope)
-            scope[target.id] = (
-                Sizes((*held.items, *items)) if items is not None and isinstance(held, Sizes) else UNKNOWN
-            )
+            scope[target.id] = self.appended(held, one.elts[1], str(variable.value), (first, last), scope)
+
+    def appended(
+        self, held: Any, value: ast.expr, variable: str, bounds: tuple[Any, Any], scope: dict[str, Any]
+    ) -> Any:
+        """Return sizes to which a loop appends ``value`` for each number between the bounds."""
+        first, last = bounds
+        tensor = self.indexed_tensor(value, variable, scope)
+        items = range_of(tensor, first, last) if tensor is not None else None
+        if tensor is None:
+            items = self.indexed_items(value, variable, first, last, scope)
+        before = held.items if isinstance(held, Sizes) else held.parts if isinstance(held, Assembled) else None
+        if before is None:
+            return UNKNOWN
+        if items is not None:
+            return type(held)((*before, *items))
+        if not is_known(first) or not is_known(last):
+            return UNKNOWN
+        if tensor is not None:
+            return Assembled((*before, Part(tensor, first, last)))
+        if any(isinstance(one, ast.Name) and one.id == variable for one in ast.walk(value)):
+            return UNKNOWN
+        item = self.value(value, scope)
+        return Assembled((*before, Repeated(item, operation("-", last, first)))) if is_known(item) else UNKNOWN
 
     def indexed_items(
         self, value: ast.expr, variable: str, first: Any, last: Any, scope: dict[str, Any]
@@ -176,6 +206,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
             items = unpacked(value, len(target.elts))
             for one, item in zip(target.elts, items, strict=True):
                 self.assign(one, item, scope)
+        elif isinstance(target, ast.Attribute) and isinstance(self.value(target.value, scope), Record):
+            held = self.value(target.value, scope)
+            self.assign(target.value, held.replaced(target.attr, value), scope)
         else:
             root = target
             while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):

@@ -6,14 +6,23 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import FORGET, LAMBDA
+from ascend_graph.adoption.cpp.expressions import FORGET, LAMBDA, REFERENCE, STRUCTURE
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.sizes import item_of
-from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Input, NewTensor, Sizes, Unknown
+from ascend_graph.adoption.interpreter.values import (
+    UNKNOWN,
+    Closure,
+    Constant,
+    Input,
+    NewTensor,
+    Record,
+    Sizes,
+    Unknown,
+)
 from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
 from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
@@ -78,6 +87,9 @@ class CallEvaluator(Evaluation):
         if name in MAKERS:
             return self.made(node.args, scope, keywords, owner)
         arguments = [self.value(one, scope) for one in node.args]
+        if isinstance(owner, Record) and isinstance(node.func.value, ast.Name):
+            scope[node.func.value.id] = UNKNOWN  # a method may assign any member
+            return UNKNOWN
         return self.viewed(owner, name, arguments) if name == "permute" else method_result(owner, name, arguments)
 
     def viewed(self, owner: Any, name: str, arguments: list[Any]) -> Any:
@@ -106,7 +118,10 @@ class CallEvaluator(Evaluation):
         arguments = [self.value(one, scope) for one in node.args]
         if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
             return self.viewed(arguments[0], last, arguments[1:])
-        known = known_call(last, arguments, keywords)
+        if last == REFERENCE:
+            return self.reference(node.args[0], arguments[0], scope)
+        structure = self.structure(last, arguments)
+        known = known_call(last, arguments, keywords) if structure is None else structure
         if known is not None:
             return known
         if last == LAMBDA:
@@ -120,6 +135,26 @@ class CallEvaluator(Evaluation):
             forget_written(node.args, range(len(node.args)), scope)
             return UNKNOWN
         return self.helper(name, node, scope, arguments, keywords)
+
+    @staticmethod
+    def reference(node: ast.expr, held: Any, scope: dict[str, Any]) -> Any:
+        """Return what a reference to a variable refers to; members of a structure may change through both."""
+        if isinstance(held, Record) and isinstance(node, ast.Name):
+            scope[node.id] = UNKNOWN
+            return UNKNOWN
+        return held
+
+    def structure(self, last: str, arguments: list[Any]) -> Any | None:
+        """Return a structure that is declared, ``Shapes made;`` or ``Shapes made{}``; None if it is something else."""
+        kind = last
+        if last == "<default>" and isinstance(arguments[0], Constant):
+            kind = str(arguments[0].value).rpartition("::")[2]
+        elif arguments not in ([], [Sizes(())]):
+            return None
+        members = self.constants.get(STRUCTURE + kind)
+        if not isinstance(members, ast.Call):
+            return None
+        return Record(tuple(sorted((str(one.arg), self.value(one.value, {})) for one in members.keywords)))
 
     def helper(
         self, name: str, node: ast.Call, scope: dict[str, Any], arguments: list[Any], keywords: Mapping[str, Any]

@@ -16,10 +16,12 @@ from ascend_graph.adoption.interpreter.values import (
     Operation,
     Options,
     Property,
+    Record,
     Several,
     Sizes,
     SizeValue,
     Unknown,
+    assumed,
     is_known,
 )
 
@@ -32,6 +34,10 @@ def truth(value: Any) -> Any:
         return Property(value.name, "present")
     if isinstance(value, NewTensor | Sizes | Several | SizeValue):
         return UNKNOWN
+    if isinstance(value, Choice) and (value.then, value.otherwise) == (Constant(True), Constant(False)):
+        return value.condition
+    if isinstance(value, Choice) and (value.then, value.otherwise) == (Constant(False), Constant(True)):
+        return negated(value.condition)
     return value
 
 
@@ -67,10 +73,8 @@ def combined(operator: str, parts: list[Any]) -> Any:
 
 def choice(condition: Any, then: Any, otherwise: Any) -> Any:
     """Return one of two values by a condition; an undefined one is never chosen."""
-    if isinstance(then, Choice) and then.condition == condition:
-        then = then.then
-    if isinstance(otherwise, Choice) and otherwise.condition == condition:
-        otherwise = otherwise.otherwise
+    opposite = negated(condition)
+    then, otherwise = assumed(then, condition, opposite), assumed(otherwise, opposite, condition)
     if otherwise in (then, UNDEFINED):
         return then
     if then == UNDEFINED:
@@ -81,8 +85,19 @@ def choice(condition: Any, then: Any, otherwise: Any) -> Any:
         return UNKNOWN
     if isinstance(then, Several) and isinstance(otherwise, Several) and len(then.items) == len(otherwise.items):
         return Several(tuple(choice(condition, a, b) for a, b in zip(then.items, otherwise.items, strict=True)))
+    if isinstance(then, Record) and isinstance(otherwise, Record):
+        names = dict.fromkeys(name for one in (then, otherwise) for name, _ in one.members)
+        return Record(tuple(sorted((n, choice(condition, then.member(n), otherwise.member(n))) for n in names)))
     if isinstance(then, Options) and isinstance(otherwise, Options):
         return Options(choice(condition, then.dtype, otherwise.dtype), then.on_device and otherwise.on_device)
+    if (
+        isinstance(condition, Operation)
+        and condition.operator in ("==", "!=")
+        and condition.operands[1] == Constant(None)
+    ):
+        given, absent = (then, otherwise) if condition.operator == "!=" else (otherwise, then)
+        if absent == Constant(None) and given == condition.operands[0]:
+            return given  # n.has_value() ? n : nullopt
     present = isinstance(condition, Property) and condition.what == "present"
     if present and then == Input(condition.tensor) and otherwise == Constant(None):
         return then  # x.has_value() ? *x : Tensor()

@@ -36,6 +36,16 @@ class Callee:
     is_cpp: bool
     #: Positions of the parameters that the function may assign: references and pointers that are not const.
     written: frozenset[int] = frozenset()
+    #: Names of its own file, if it is in another than the function that calls it.
+    scope: FileScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileScope:
+    """Meaning of names in one file: its helper functions and its constants."""
+
+    lookup: Lookup
+    constants: Mapping[str, Any]
 
 
 #: Looks a helper function up by its name as written and the number of arguments.
@@ -73,6 +83,8 @@ class Evaluation(ABC):
         #: Number of undecided conditions around the current statement.
         self.conditional = 0
         self.is_cpp = False
+        #: The innermost expression that is not understood, of the expression that is evaluated.
+        self.cause = ""
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 

@@ -8,9 +8,10 @@ from typing import Any
 from ascend_graph.adoption.interpreter.calls import CallEvaluator
 from ascend_graph.adoption.interpreter.conditions import choice, combined, compared, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
+from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_compared, pairs_of
 from ascend_graph.adoption.interpreter.members import member
-from ascend_graph.adoption.interpreter.names import named_constant, torch_dtype
-from ascend_graph.adoption.interpreter.sizes import cut, item_of
+from ascend_graph.adoption.interpreter.names import named_constant, text_of, torch_dtype
+from ascend_graph.adoption.interpreter.sizes import SizesIterator, cut, item_of
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
@@ -22,6 +23,8 @@ from ascend_graph.adoption.interpreter.values import (
     Several,
     Sizes,
     SizeValue,
+    Unknown,
+    cause_of,
     node_count,
 )
 
@@ -36,7 +39,12 @@ class ExpressionEvaluator(CallEvaluator):
 
     def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
         self.step()
+        outer, self.cause = self.cause, ""
         made = self.evaluated(node, scope)
+        if isinstance(made, Unknown):
+            made = Unknown(made.cause or self.cause or text_of(node))
+        # The innermost expression that is not understood is the one to name.
+        self.cause = outer or cause_of(made)
         if isinstance(made, SizeValue) and isinstance(node, ast.Call | ast.Subscript):
             needed = made.axis + 1 if made.axis >= 0 else -made.axis
             self.outcome.read[made.tensor] = max(needed, self.outcome.read.get(made.tensor, 0))
@@ -126,13 +134,19 @@ class ExpressionEvaluator(CallEvaluator):
             if node.slice.step is not None or not isinstance(owner, Sizes):
                 return UNKNOWN
             return cut(owner, bounds[0], bounds[1])
-        return item_of(owner, self.value(node.slice, scope))
+        index = self.value(node.slice, scope)
+        pairs = pairs_of(owner) if self.is_cpp else None
+        if pairs is not None and not isinstance(index, Constant | Unknown):
+            return found_value(MapEntry(pairs, index))
+        return item_of(owner, index)
 
     def binary(self, node: ast.BinOp, scope: dict[str, Any]) -> Any:
         left, right = self.value(node.left, scope), self.value(node.right, scope)
         operator = _ARITHMETIC.get(type(node.op))
         if operator == "+" and isinstance(left, Sizes) and isinstance(right, Sizes):
             return Sizes((*left.items, *right.items))
+        if operator == "+" and isinstance(left, SizesIterator):
+            return SizesIterator(left.sizes, right, left.is_end) if left.offset == 0 and not left.is_end else UNKNOWN
         if operator == "/" and self.is_cpp:
             operator = "//"
         if operator is None or (operator == "/"):
@@ -148,4 +162,7 @@ class ExpressionEvaluator(CallEvaluator):
             found = combined("or", [compared("==", left, one) for one in items]) if items else UNKNOWN
             return found if isinstance(node.ops[0], ast.In) else negated(found)
         operator = _COMPARISONS.get(type(node.ops[0]))
-        return UNKNOWN if operator is None else compared(operator, left, right)
+        if operator is None:
+            return UNKNOWN
+        held = map_compared(operator, left, right)
+        return compared(operator, left, right) if held is None else held

@@ -13,15 +13,18 @@ from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, default_of, 
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Device,
     Dtype,
     DtypeOf,
+    Operation,
     Options,
     Several,
     Sizes,
     Unknown,
+    is_known,
 )
 
 #: Functions that return their only argument as far as sizes are concerned.
@@ -71,6 +74,10 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return arguments[0]
     if last in ("dtype", "device") and len(arguments) == 1:
         return with_option(HOST_OPTIONS, arguments[0])
+    if last == "Device" and len(arguments) == 1 and isinstance(arguments[0], Constant):
+        return Device(str(arguments[0].value).partition(":")[0] in ("npu", "meta"))
+    if last == "get_npu_device_type" and not arguments:
+        return Device(True)
     if last == "TensorOptions":
         made: Any = HOST_OPTIONS
         for one in arguments:
@@ -82,6 +89,12 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return Constant(None)
     if last in ("max", "min") and len(arguments) == 2:
         return operation(last, *arguments)
+    if last == "accumulate" and len(arguments) == 4 and "multiplies" in str(arguments[3]):
+        begin, end, start, _ = arguments
+        factors = (
+            between(begin, end) if isinstance(begin, SizesIterator) and isinstance(end, SizesIterator) else UNKNOWN
+        )
+        return Operation("prod", (factors,)) if is_known(factors) and start == Constant(1) else UNKNOWN
     if last == "len" and len(arguments) == 1:
         return length(arguments[0])
     if last in _TUPLES:
@@ -110,7 +123,7 @@ def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -
         isinstance(one, Choice) and isinstance(one.then, Options | Dtype | DtypeOf) for one in sizes
     ):
         return UNKNOWN
-    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sizes | Choice) else joined(sizes)
+    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sizes | Assembled | Choice) else joined(sizes)
     default: Any = Dtype("float32")
     if owner is not None:
         default = member(owner, "dtype")
@@ -121,7 +134,7 @@ def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -
 def _wrapped(last: str, arguments: list[Any]) -> Any:
     if not arguments:
         return Sizes(()) if last not in ("string", "optional") else Constant(None)
-    if len(arguments) == 1:
+    if len(arguments) == 1 or (last in ("string", "string_view") and arguments[1:] == [length(arguments[0])]):
         return arguments[0]
     if len(arguments) == 2 and "ector" in last and isinstance(arguments[0], Constant):
         count = arguments[0].value  # vector(n, value)

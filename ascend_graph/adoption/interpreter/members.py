@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ascend_graph.adoption.interpreter.conditions import choice
+from ascend_graph.adoption.interpreter.conditions import choice, negated
+from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_method
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, sliced
 from ascend_graph.adoption.interpreter.tensors import with_option
 from ascend_graph.adoption.interpreter.values import (
@@ -21,6 +22,7 @@ from ascend_graph.adoption.interpreter.values import (
     Operation,
     Options,
     Property,
+    Record,
     Sizes,
     Slice,
 )
@@ -29,7 +31,7 @@ from ascend_graph.adoption.interpreter.views import VIEW_METHODS, viewed
 _SAME = frozenset(
     {
         "contiguous", "value", "c_str", "data", "to_contiguous", "get", "detach", "item_ptr", "vec", "toTensor",
-        "expect_int", "guard_int", "sym_int",
+        "expect_int", "guard_int", "sym_int", "cast",
     }
 )  # fmt: skip
 #: Methods that write values, and return their tensor.
@@ -45,6 +47,10 @@ def member(owner: Any, name: str) -> Any:
     """Return ``owner.name`` or ``owner.name()``."""
     if isinstance(owner, Choice):
         return choice(owner.condition, member(owner.then, name), member(owner.otherwise, name))
+    if isinstance(owner, Record):
+        return owner.member(name)
+    if isinstance(owner, MapEntry):
+        return found_value(owner) if name == "second" else UNKNOWN
     if isinstance(owner, Element):
         owner = Input(f"{owner.name}[{owner.index}]")
     if name in ("shape", "sizes", "sym_sizes"):
@@ -64,15 +70,19 @@ def member(owner: Any, name: str) -> Any:
     if name == "options":
         if isinstance(owner, Input):
             return Options(DtypeOf(owner.name))
-        return Options(owner.dtype) if isinstance(owner, NewTensor) else UNKNOWN
+        return Options(owner.dtype, not owner.on_host) if isinstance(owner, NewTensor) else UNKNOWN
     if name == "device":
-        return Device(True) if isinstance(owner, Input | NewTensor) else UNKNOWN
+        if isinstance(owner, Options):
+            return Device(owner.on_device)
+        return Device(not getattr(owner, "on_host", False)) if isinstance(owner, Input | NewTensor) else UNKNOWN
     if name in ("has_value", "defined"):
         if isinstance(owner, Input):
             return Property(owner.name, "present")
         if isinstance(owner, ArgumentValue):
             return Operation("!=", (owner, Constant(None)))
         return Constant(owner != Constant(None)) if isinstance(owner, NewTensor | Constant) else UNKNOWN
+    if name == "is_none":
+        return negated(member(owner, "has_value"))
     if name in ("numel", "sym_numel", "nelement") and isinstance(owner, Input):
         return Property(owner.name, "numel")
     if name in ("strides", "sym_strides") and isinstance(owner, Input):
@@ -95,6 +105,9 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         return choice(owner.condition, then, otherwise)
     if isinstance(owner, Element):
         owner = Input(f"{owner.name}[{owner.index}]")
+    held = map_method(owner, name, arguments)
+    if held is not None:
+        return held
     if name in ("size", "sym_size") and arguments:
         return item_of(member(owner, "sizes"), arguments[0])
     if name in ("stride", "sym_stride"):

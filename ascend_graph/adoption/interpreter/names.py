@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import UNKNOWN, Constant, Device, Dtype
+from ascend_graph.prototypes.dtypes import DataType
 
 _DTYPES = {
     "kFloat": "float32", "kHalf": "float16", "kBFloat16": "bfloat16", "kDouble": "float64", "kInt": "int32", "kLong": "int64",
@@ -23,6 +26,20 @@ _TORCH_DTYPES = frozenset(
 )  # fmt: skip
 
 
+#: Longest part of an expression that a message shows.
+_LONGEST = 80
+
+
+def text_of(node: ast.expr) -> str:
+    """Return an expression as a message shows it.
+
+    >>> text_of(ast.parse("count(x.sizes())[0]", mode="eval").body)
+    'count(x.sizes())[0]'
+    """
+    text = " ".join(re.sub(r"<[a-z ]+>(?=[ (])", "", ast.unparse(node)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
 def named_constant(name: str) -> Any | None:
     """Return the dtype, device or null that a C++ name denotes, or None."""
     last = name.rpartition("::")[2]
@@ -34,6 +51,8 @@ def named_constant(name: str) -> Any | None:
         return Device(False)
     if last in ("nullopt", "None"):
         return Constant(None)
+    if last.startswith("ACL_") and last.removeprefix("ACL_") in DataType.__members__:
+        return Constant(DataType[last.removeprefix("ACL_")].value)
     return None
 
 

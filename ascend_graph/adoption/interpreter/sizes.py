@@ -9,16 +9,19 @@ from ascend_graph.adoption.interpreter.conditions import choice
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Element,
     Input,
     Operation,
+    Part,
     Property,
     Several,
     Sizes,
     SizeValue,
     Slice,
+    is_known,
 )
 
 
@@ -27,7 +30,7 @@ class SizesIterator:
     """Iterator over sizes: their begin or their end."""
 
     sizes: Sizes
-    offset: int
+    offset: Any
     is_end: bool
 
 
@@ -65,6 +68,8 @@ def item_of(owner: Any, index: Any) -> Any:
                 return SizeValue(items[0].tensor, back)
             if isinstance(index, Choice):
                 return choice(index.condition, item_of(owner, index.then), item_of(owner, index.otherwise))
+            if isinstance(index, ArgumentValue | Operation) and is_known(index):
+                return Operation("size", (Input(items[0].tensor), index))
         return UNKNOWN
     if not isinstance(number, int) or isinstance(number, bool):
         return UNKNOWN
@@ -87,6 +92,12 @@ def item_of(owner: Any, index: Any) -> Any:
             if n == -number - 1:
                 return one
     return UNKNOWN
+
+
+def whole_of(value: Any) -> str | None:
+    """Return the argument whose whole shape a value is, or None."""
+    only = value.items[0] if isinstance(value, Sizes) and len(value.items) == 1 else None
+    return only.tensor if isinstance(only, Slice) and only == Slice(only.tensor) else None
 
 
 def from_end(index: Any, tensor: str) -> int | None:
@@ -155,9 +166,12 @@ def sliced(owner: Sizes, arguments: list[Any]) -> Any:
 
 def between(begin: SizesIterator, end: SizesIterator) -> Any:
     """Return the sizes between two iterators of them."""
-    if begin.is_end or not end.is_end or begin.sizes != end.sizes:
+    whole = whole_of(begin.sizes)
+    if begin.is_end or begin.offset != 0 or begin.sizes != end.sizes:
         return UNKNOWN
-    return begin.sizes
+    if end.is_end:
+        return begin.sizes if end.offset == 0 else UNKNOWN
+    return Assembled((Part(whole, Constant(0), end.offset),)) if whole is not None and is_known(end.offset) else UNKNOWN
 
 
 def unpacked(value: Any, count: int) -> tuple[Any, ...]:

@@ -15,7 +15,16 @@ from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEval
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
-from ascend_graph.adoption.interpreter.values import UNDEFINED, UNKNOWN, ArgumentValue, Constant, Operation, Property
+from ascend_graph.adoption.interpreter.values import (
+    UNDEFINED,
+    UNKNOWN,
+    ArgumentValue,
+    Constant,
+    Operation,
+    Property,
+    Unknown,
+    cause_of,
+)
 from ascend_graph.adoption.interpreter.variables import forget_assigned
 
 _CONTINUE = object()
@@ -23,7 +32,7 @@ _CONTINUE = object()
 MAX_ROUNDS = 16
 
 
-def _never_holds(statement: ast.stmt) -> bool:
+def never_holds(statement: ast.stmt) -> bool:
     """Return whether a statement is ``TORCH_CHECK(false, …)`` or ``assert False``."""
     test: ast.expr | None = None
     if isinstance(statement, ast.Assert):
@@ -62,14 +71,17 @@ class Interpreter(AssignmentEvaluator):
                 scope[name] = arguments[number]
             else:
                 scope[name] = UNKNOWN if default is None else self.value(default, {})
-        before, self.is_cpp = self.is_cpp, callee.is_cpp
+        before = self.is_cpp, self.lookup, self.constants
+        self.is_cpp = callee.is_cpp
+        if callee.scope is not None:
+            self.lookup, self.constants = callee.scope.lookup, dict(callee.scope.constants)
         self.depth += 1
         try:
             result = self.block(callee.statements, scope)
             self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
-            self.is_cpp = before
+            self.is_cpp, self.lookup, self.constants = before
         return Constant(None) if result is NOTHING else result
 
     def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:
@@ -78,7 +90,7 @@ class Interpreter(AssignmentEvaluator):
             self.step()
             if isinstance(one, ast.Return):
                 return Constant(None) if one.value is None else self.value(one.value, scope)
-            if isinstance(one, ast.Raise) or _never_holds(one):
+            if isinstance(one, ast.Raise) or never_holds(one):
                 return RAISED
             if isinstance(one, ast.If):
                 result = self.branch(one, statements[number + 1 :], scope)
@@ -188,7 +200,7 @@ class Interpreter(AssignmentEvaluator):
             return _CONTINUE if result is NOTHING else result
         if then is NOTHING and otherwise is NOTHING:
             for name in {*then_scope, *else_scope}:
-                scope[name] = choice(condition, then_scope.get(name, UNKNOWN), else_scope.get(name, UNKNOWN))
+                scope[name] = self.merged(condition, then_scope.get(name, UNKNOWN), else_scope.get(name, UNKNOWN))
             return _CONTINUE
         self.conditional += 1
         before = dict(self.outcome.read)
@@ -205,7 +217,14 @@ class Interpreter(AssignmentEvaluator):
             return then
         then = Constant(None) if then is NOTHING else then
         otherwise = Constant(None) if otherwise is NOTHING else otherwise
-        return choice(condition, then, otherwise)
+        return self.merged(condition, then, otherwise)
+
+    def merged(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return the value of a variable, or of a function, after a branch."""
+        made = choice(condition, then, otherwise)
+        if isinstance(made, Unknown) and not made.cause:
+            return Unknown(cause_of(then) or cause_of(otherwise) or cause_of(condition))
+        return made
 
     def merge_reads(
         self,

@@ -11,6 +11,7 @@ from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
     UNKNOWN,
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Device,
@@ -70,7 +71,7 @@ def new_tensor(
         made = with_option(made, dtype)
     if "device" in keywords:
         made = with_option(made, keywords["device"])
-    if not isinstance(made, Options) or not made.on_device or {*keywords} - {"dtype", "device", "size"}:
+    if not isinstance(made, Options) or {*keywords} - {"dtype", "device", "size"}:
         return UNKNOWN
     if isinstance(sizes, Choice):
         return choice(
@@ -80,9 +81,9 @@ def new_tensor(
         )
     if isinstance(sizes, Constant | SizeValue | ArgumentValue | Operation | Property):
         sizes = Sizes((sizes,))
-    if not isinstance(sizes, Sizes) or not is_known(sizes) or not is_known(made.dtype):
+    if not isinstance(sizes, Sizes | Assembled) or not is_known(sizes) or not is_known(made.dtype):
         return UNKNOWN
-    return NewTensor(sizes, made.dtype)
+    return NewTensor(sizes, made.dtype, on_host=not made.on_device)
 
 
 def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
@@ -98,7 +99,7 @@ def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
         dtype, sizes, like = owner.dtype, owner.sizes, owner.like
     else:
         return UNKNOWN
-    made: Any = Options(dtype)
+    made: Any = Options(dtype, not (isinstance(owner, NewTensor) and owner.on_host))
     for one in [*arguments[1:], *keywords.values()]:
         made = (
             Options(one.dtype, made.on_device and one.on_device) if isinstance(one, Options) else with_option(made, one)

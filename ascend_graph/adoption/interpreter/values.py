@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -12,6 +12,9 @@ _serials = count(1)
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """A value that the sources do not state in a form that is understood."""
+
+    #: The expression that is not understood, as written; empty if it is not known. All unknown values are equal.
+    cause: str = field(default="", compare=False)
 
 
 UNKNOWN = Unknown()
@@ -111,6 +114,30 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive sizes of a tensor argument between bounds that only the call knows; ``stop`` is None for the end."""
+
+    tensor: str
+    start: Any
+    stop: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A size that stands as often as only the call knows."""
+
+    item: Any
+    count: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A shape whose number of dimensions only the call knows: sizes, slices, parts and repeated sizes."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Dtype:
     """A dtype by torch's name."""
 
@@ -141,6 +168,8 @@ class NewTensor:
     like: str = ""
     #: Number of the allocation; two that are alike are equal and have different numbers.
     serial: int = field(default_factory=lambda: next(_serials), compare=False)
+    #: True for a tensor on the CPU, which is none of the operator's until it is moved.
+    on_host: bool = False
     #: What a view is made of: a tensor, the method, and its arguments. None for a tensor with memory of its own.
     view: tuple[Any, str, tuple[Any, ...]] | None = None
 
@@ -150,6 +179,21 @@ class Several:
     """Several values: a tuple, a list that is returned."""
 
     items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A structure: its members that are known, by name."""
+
+    members: tuple[tuple[str, Any], ...] = ()
+
+    def member(self, name: str) -> Any:
+        """Return the value of a member."""
+        return dict(self.members).get(name, UNKNOWN)
+
+    def replaced(self, name: str, value: Any) -> Record:
+        """Return the structure after an assignment to a member."""
+        return Record(tuple(sorted((dict(self.members) | {name: value}).items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +213,54 @@ def is_known(value: Any) -> bool:
         return is_known(value.condition) and is_known(value.then) and is_known(value.otherwise)
     if isinstance(value, Sizes | Several):
         return all(map(is_known, value.items))
+    if isinstance(value, Assembled):
+        return all(map(is_known, value.parts))
+    if isinstance(value, Part):
+        return is_known(value.start) and is_known(value.stop)
+    if isinstance(value, Repeated):
+        return is_known(value.item) and is_known(value.count)
     if isinstance(value, NewTensor):
         return is_known(value.sizes) and is_known(value.dtype) and (value.view is None or is_known(value.view[0]))
     if isinstance(value, Options):
         return is_known(value.dtype)
     return True
+
+
+def cause_of(value: Any) -> str:
+    """Return the cause of the first unknown part of a value; empty if there is none."""
+    if isinstance(value, Unknown):
+        return value.cause
+    inner: tuple[Any, ...] = ()
+    if isinstance(value, Operation):
+        inner = value.operands
+    elif isinstance(value, Choice):
+        inner = (value.condition, value.then, value.otherwise)
+    elif isinstance(value, Sizes | Several):
+        inner = value.items
+    elif isinstance(value, NewTensor):
+        inner = (value.sizes, value.dtype)
+    elif isinstance(value, Options):
+        inner = (value.dtype,)
+    return next((cause for one in inner if (cause := cause_of(one))), "")
+
+
+def assumed(value: Any, condition: Any, opposite: Any) -> Any:
+    """Return a value where a condition holds, and its opposite does not."""
+    if isinstance(value, Choice):
+        if condition == value.condition:
+            return assumed(value.then, condition, opposite)
+        if opposite == value.condition:
+            return assumed(value.otherwise, condition, opposite)
+        then, otherwise = (assumed(one, condition, opposite) for one in (value.then, value.otherwise))
+        return then if then == otherwise else Choice(assumed(value.condition, condition, opposite), then, otherwise)
+    if isinstance(value, Operation):
+        return Operation(value.operator, tuple(assumed(one, condition, opposite) for one in value.operands))
+    if isinstance(value, Sizes | Several):
+        return type(value)(tuple(assumed(one, condition, opposite) for one in value.items))
+    if isinstance(value, NewTensor) and value.view is None:
+        sizes, dtype = (assumed(one, condition, opposite) for one in (value.sizes, value.dtype))
+        return replace(value, sizes=sizes, dtype=dtype)
+    return value
 
 
 def node_count(value: Any) -> int:
@@ -184,6 +271,8 @@ def node_count(value: Any) -> int:
         return 1 + node_count(value.condition) + node_count(value.then) + node_count(value.otherwise)
     if isinstance(value, Sizes | Several):
         return 1 + sum(map(node_count, value.items))
+    if isinstance(value, Record):
+        return 1 + max((node_count(one) for _, one in value.members), default=0)
     if isinstance(value, NewTensor):
         inner = 0 if value.view is None else node_count(value.view[0])
         return 1 + node_count(value.sizes) + node_count(value.dtype) + inner
@@ -202,7 +291,7 @@ def allocations(value: Any) -> tuple[int, ...]:
 def without_strides(value: Any) -> Any:
     """Return a value whose new tensors have shapes and dtypes alone."""
     if isinstance(value, NewTensor):
-        return NewTensor(value.sizes, value.dtype)
+        return NewTensor(value.sizes, value.dtype, on_host=value.on_host)
     if isinstance(value, Choice):
         return Choice(value.condition, without_strides(value.then), without_strides(value.otherwise))
     if isinstance(value, Several):

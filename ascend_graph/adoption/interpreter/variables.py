@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from ascend_graph.adoption.interpreter.values import UNKNOWN, ArgumentValue, Element, Input, NewTensor
+from ascend_graph.adoption.interpreter.tensors import is_tensor
+from ascend_graph.adoption.interpreter.values import (
+    UNKNOWN,
+    ArgumentValue,
+    Element,
+    Input,
+    NewTensor,
+    Record,
+    Unknown,
+)
 
 _INNER = frozenset({"begin", "end", "rbegin", "rend", "data", "back", "front", "at"})
 
@@ -15,7 +24,10 @@ def forget_assigned(statement: ast.stmt, scope: dict[str, Any]) -> None:
     """Make the variables that a statement may assign unknown."""
     for one in ast.walk(statement):
         if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
-            scope[one.id] = UNKNOWN
+            scope[one.id] = Unknown(f"{one.id}, which a loop assigns")
+        elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+            if isinstance(one.value, ast.Name) and isinstance(scope.get(one.value.id), Record):
+                scope[one.value.id] = Unknown(f"{one.value.id}, which a loop assigns")
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
             held = [scope.get(a.id) if isinstance(a, ast.Name) else None for a in one.args]
             forget_written(one.args, [n for n, a in enumerate(held) if not isinstance(a, Input | NewTensor)], scope)
@@ -41,5 +53,5 @@ def forget_written(arguments: list[ast.expr], positions: Iterable[int], scope: d
             one = one.func.value
         while isinstance(one, ast.Subscript):
             one = one.value
-        if isinstance(one, ast.Name) and one.id in scope and not isinstance(scope[one.id], Input | NewTensor):
-            scope[one.id] = UNKNOWN
+        if isinstance(one, ast.Name) and not is_tensor(held := scope.get(one.id, UNKNOWN)):
+            scope[one.id] = held if isinstance(held, Unknown) else UNKNOWN

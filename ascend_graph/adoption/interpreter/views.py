@@ -32,6 +32,8 @@ def viewed(owner: Any, name: str, arguments: list[Any]) -> Any:
     """Return the tensor that a method of ``owner`` gives; unknown if its sizes are not certain."""
     if not isinstance(owner, Input | NewTensor):
         return UNKNOWN
+    if isinstance(owner, NewTensor) and owner.on_host and name not in ("to", "clone"):
+        return UNKNOWN
     if name == "contiguous":
         return contiguous(owner)
     if name in ("to", "clone", "detach", "type_as"):
@@ -92,6 +94,8 @@ def _copied(owner: Any, name: str, arguments: list[Any]) -> Any:
                 return UNKNOWN
         elif not (isinstance(one, Constant) and isinstance(one.value, bool)):
             return UNKNOWN
+    if isinstance(owner, NewTensor) and owner.on_host:
+        return NewTensor(owner.sizes, dtype, on_host=not any(isinstance(one, Device | Options) for one in arguments))
     if name == "detach" or (dtype == _dtype(owner) and name != "clone"):
         return owner if isinstance(owner, NewTensor) else _view(owner, "detach", (), _sizes(owner))
     if isinstance(owner, Input):

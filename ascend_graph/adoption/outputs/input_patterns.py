@@ -9,6 +9,7 @@ from typing import Any
 
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Dtype,
@@ -21,12 +22,23 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     SizeValue,
     Slice,
+    cause_of,
 )
 from ascend_graph.binding.op_schema import OpSchema
 
 
 class UncertainError(Exception):
     """Reason why no relation is written."""
+
+
+def not_followed(value: Any) -> UncertainError:
+    """Return the reason why a value has no relation: the expression that is not followed, where it is known."""
+    cause = cause_of(value)
+    return UncertainError(
+        f"its size or dtype comes from `{cause}`, which is not followed"
+        if cause
+        else "its size or dtype is not stated in a form that is understood"
+    )
 
 
 @dataclass(slots=True)
@@ -62,18 +74,7 @@ class InputPatterns:
         elif isinstance(value, Input | DtypeOf):
             self.pattern(value.name if isinstance(value, Input) else value.tensor)
         elif isinstance(value, SizeValue):
-            pattern = self.pattern(value.tensor)
-            rank = self.ranks.get(value.tensor)
-            if rank is not None and not -rank <= value.axis < rank:
-                raise UncertainError(f"{value.tensor} has {rank} dimensions, and the one at {value.axis} is read")
-            if value.axis >= 0:
-                pattern.front = max(pattern.front, value.axis + 1)
-            else:
-                pattern.back = max(pattern.back, -value.axis)
-            if sure:
-                pattern.sure = max(pattern.sure, value.axis + 1 if value.axis >= 0 else -value.axis)
-            if max(pattern.front, pattern.back) > 12:
-                raise UncertainError(f"{value.tensor}: dimension {value.axis} is read")
+            self.collect_size(value, sure=sure)
         elif isinstance(value, Slice):
             pattern = self.pattern(value.tensor)
             pattern.whole = True
@@ -95,6 +96,8 @@ class InputPatterns:
                 return
             self.pattern(value.tensor)
         elif isinstance(value, Operation):
+            if value.operator in ("prod", "size"):
+                raise UncertainError("it depends on dimensions that only the call knows")
             for number, one in enumerate(value.operands):
                 self.collect(one, sure=sure and (number == 0 or value.operator not in ("and", "or")))
         elif isinstance(value, Choice):
@@ -104,11 +107,30 @@ class InputPatterns:
         elif isinstance(value, Sizes | Several):
             for one in value.items:
                 self.collect(one, sure=sure)
+        elif isinstance(value, Assembled):
+            raise UncertainError("only the call knows its number of dimensions")
         elif isinstance(value, NewTensor):
+            if value.on_host:
+                raise UncertainError("it is on the CPU")
             self.collect(value.sizes, sure=sure)
             self.collect(value.dtype, sure=sure)
         else:
-            raise UncertainError("its size or dtype is not stated in a form that is understood")
+            raise not_followed(value)
+
+    def collect_size(self, value: SizeValue, *, sure: bool) -> None:
+        """Note one dimension of an input."""
+        pattern = self.pattern(value.tensor)
+        rank = self.ranks.get(value.tensor)
+        if rank is not None and not -rank <= value.axis < rank:
+            raise UncertainError(f"{value.tensor} has {rank} dimensions, and the one at {value.axis} is read")
+        if value.axis >= 0:
+            pattern.front = max(pattern.front, value.axis + 1)
+        else:
+            pattern.back = max(pattern.back, -value.axis)
+        if sure:
+            pattern.sure = max(pattern.sure, value.axis + 1 if value.axis >= 0 else -value.axis)
+        if max(pattern.front, pattern.back) > 12:
+            raise UncertainError(f"{value.tensor}: dimension {value.axis} is read")
 
     def check_ranks(self, read: Mapping[str, int]) -> None:
         """Raise if a call that the function takes may have fewer dimensions than the relation names."""

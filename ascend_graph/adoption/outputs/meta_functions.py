@@ -8,6 +8,7 @@ from typing import Any
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
+    Assembled,
     Choice,
     Constant,
     Dtype,
@@ -15,14 +16,17 @@ from ascend_graph.adoption.interpreter.values import (
     Input,
     NewTensor,
     Operation,
+    Part,
     Property,
+    Repeated,
     Several,
     Sizes,
     SizeValue,
     Slice,
+    Unknown,
     is_known,
 )
-from ascend_graph.adoption.outputs.input_patterns import UncertainError
+from ascend_graph.adoption.outputs.input_patterns import UncertainError, not_followed
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 
 #: Longest line of a body; a longer one is no line that anybody checks.
@@ -49,6 +53,10 @@ def meta_function_of(outcome: Outcome, schema: OpSchema, name: str) -> list[str]
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
         raise UncertainError("it returns a list of tensors")
+    if isinstance(returned, Unknown):
+        raise not_followed(returned)
+    if returned == Constant(None):
+        raise UncertainError("the function returns nothing")
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     shown = []
@@ -99,7 +107,9 @@ class _Writer:
                 f"({self.tensor(value.then)} if {self.condition(value.condition)} else {self.tensor(value.otherwise)})"
             )
         if not isinstance(value, NewTensor) or not is_known(value):
-            raise UncertainError("its size or dtype is not stated in a form that is understood")
+            raise not_followed(value)
+        if value.on_host:
+            raise UncertainError("it is on the CPU")
         if value.view is not None:
             return self.view(value)
         if value.like and value.sizes == Sizes((Slice(value.like),)):
@@ -121,11 +131,17 @@ class _Writer:
     def sizes(self, value: Any) -> str:
         if isinstance(value, Choice):
             return f"({self.sizes(value.then)} if {self.condition(value.condition)} else {self.sizes(value.otherwise)})"
-        if not isinstance(value, Sizes):
+        if not isinstance(value, Sizes | Assembled):
             raise UncertainError("its shape is not certain")
         parts = []
-        for one in value.items:
-            if isinstance(one, Slice):
+        for one in value.items if isinstance(value, Sizes) else value.parts:
+            if isinstance(one, Part):
+                start = "" if one.start == Constant(0) else self.number(one.start)
+                stop = "" if one.stop is None else self.number(one.stop)
+                parts.append(f"*{self.known(one.tensor)}.shape[{start}:{stop}]")
+            elif isinstance(one, Repeated):
+                parts.append(f"*({self.number(one.item)},) * {self.number(one.count)}")
+            elif isinstance(one, Slice):
                 whole = one == Slice(one.tensor)
                 bounds = "" if whole else f"[{one.start or ''}:{'' if one.stop is None else one.stop}]"
                 parts.append(f"*{self.known(one.tensor)}.shape{bounds}")
@@ -176,6 +192,10 @@ class _Writer:
         if isinstance(value, Operation):
             if value.operator == "prod" and isinstance(value.operands[0], ArgumentValue):
                 return f"math.prod({value.operands[0].name})"
+            if value.operator == "prod":
+                return f"math.prod({self.sizes(value.operands[0])})"
+            if value.operator == "size":
+                return f"{self.known(value.operands[0].name)}.shape[{self.number(value.operands[1])}]"
             if value.operator in ("max", "min"):
                 return f"{value.operator}({', '.join(map(self.number, value.operands))})"
             if value.operator == "item" and isinstance(value.operands[0], ArgumentValue):

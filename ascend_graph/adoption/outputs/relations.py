@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ascend_graph.adoption.interpreter.conditions import combined
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
@@ -21,8 +22,9 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     SizeValue,
     Slice,
+    Unknown,
 )
-from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError
+from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError, not_followed
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
 from ascend_graph.shapes import RelationError, parse_relation
 
@@ -73,6 +75,10 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
         raise UncertainError("it returns a list of tensors")
+    if isinstance(returned, Unknown):
+        raise not_followed(returned)
+    if returned == Constant(None):
+        raise UncertainError("the function returns nothing")
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     writer = InputPatterns(schema, outcome.ranks, outcome.hints)
@@ -167,17 +173,62 @@ def _dtype(writer: InputPatterns, value: Any) -> str:
             raise UncertainError(f"{value.name} is not certainly a dtype")
         return value.name
     if isinstance(value, Choice):
-        return f"{_dtype(writer, value.then)} if {_condition(writer, value.condition)} else {_dtype(writer, value.otherwise)}"
+        *chosen, last = alternatives(value)
+        parts = [f"{_dtype(writer, one)} if {_condition(writer, condition)} else" for condition, one in chosen]
+        return " ".join([*parts, _dtype(writer, last[1])])
     raise UncertainError("its dtype is not certain")
+
+
+def alternatives(value: Any) -> list[tuple[Any, Any]]:
+    """Return the alternatives of a choice in order: the first whose condition holds is the value, the last otherwise.
+
+    The condition of the last is ``Constant(True)``.
+    """
+    found: list[tuple[Any, Any]] = []
+    excluded: set[Any] = set()
+    for terms, one in _paths(value):
+        condition = combined("and", [_without(term, excluded) for term in _needed(terms)])
+        if condition == Constant(True):
+            return [*found, (condition, one)]
+        found.append((condition, one))
+        excluded.add(condition)
+    return found
+
+
+def _paths(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield each value that a choice may be with the conditions that hold then, if none before it is the value."""
+    if not isinstance(value, Choice):
+        yield (), value
+        return
+    for terms, one in _paths(value.then):
+        yield (value.condition, *terms), one
+    yield from _paths(value.otherwise)
+
+
+def _needed(terms: tuple[Any, ...]) -> list[Any]:
+    """Return conditions without those that another one implies: ``a or b`` next to ``a``."""
+    return [
+        one
+        for one in dict.fromkeys(terms)
+        if not (isinstance(one, Operation) and one.operator == "or" and {*one.operands} & {*terms})
+    ]
+
+
+def _without(term: Any, excluded: set[Any]) -> Any:
+    """Return ``a or b or c`` without the parts that do not hold."""
+    if isinstance(term, Operation) and term.operator == "or":
+        return combined("or", [one for one in term.operands if one not in excluded])
+    return term
 
 
 def _alternatives(writer: InputPatterns, value: Any, *, with_dtype: bool, first: bool = True) -> str:
     if isinstance(value, Choice):
-        if isinstance(value.then, Choice):
-            raise UncertainError("its shape depends on nested conditions")
-        head = _alternatives(writer, value.then, with_dtype=with_dtype, first=first)
-        rest = _alternatives(writer, value.otherwise, with_dtype=with_dtype, first=False)
-        return f"{head} if {_condition(writer, value.condition)} else {rest}"
+        *chosen, last = alternatives(value)
+        text = ""
+        for condition, one in chosen:
+            part = _alternatives(writer, one, with_dtype=with_dtype, first=not text and first)
+            text += f"{part} if {_condition(writer, condition)} else "
+        return text + _alternatives(writer, last[1], with_dtype=with_dtype, first=False)
     if value == Constant(None):
         return " None" if first else "None"
     if isinstance(value, Input):

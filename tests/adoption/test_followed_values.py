@@ -1,0 +1,307 @@
+"""Values that kernels compute on the way to their outputs: maps, structures, tensors on the CPU, parts of shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from ascend_graph.adoption import Decision
+
+from .conftest import Adopt, decision
+
+
+def adopt_kernel(
+    adopted: Adopt, schema: str, parameters: str, body: str, *, more: str = "", header: str = ""
+) -> Decision:
+    """Adopt a repository of one operator ``mine::f`` with its kernel."""
+    report = adopted(
+        {
+            "sizes.h": header,
+            "ops.cpp": f"""
+#include "sizes.h"
+{more}
+at::Tensor f({parameters})
+{{
+    {body}
+}}
+TORCH_LIBRARY(mine, m) {{ m.def("f{schema} -> Tensor"); }}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {{ m.impl("f", &f); }}
+""",
+        }
+    )
+    return decision(report, "mine::f")
+
+
+def run_meta(one: Decision, *arguments: Any) -> torch.Tensor:
+    """Run the meta function that a decision writes."""
+    import math
+
+    scope: dict[str, Any] = {"torch": torch, "math": math}
+    exec("\n".join(one.meta), scope)
+    (function,) = [value for name, value in scope.items() if name.startswith("_f")]
+    return function(*arguments)  # type: ignore[no-any-return]
+
+
+MAPS = """
+at::ScalarType type_of(const std::string &name)
+{
+    static const std::unordered_map<std::string, at::ScalarType> known = {{"half", at::kHalf}, {"int8", at::kChar}};
+    auto found = known.find(name);
+    return found != known.end() ? found->second : at::kFloat;
+}
+aclDataType number_of(at::ScalarType type)
+{
+    static const std::map<at::ScalarType, aclDataType> known = {
+        {at::kHalf, ACL_FLOAT16}, {at::kChar, ACL_INT8}, {at::kFloat, ACL_FLOAT}};
+    return known.at(type);
+}
+at::ScalarType back(aclDataType number)
+{
+    static const std::map<aclDataType, at::ScalarType> known = {
+        {ACL_FLOAT16, at::kHalf}, {ACL_INT8, at::kChar}, {ACL_FLOAT, at::kFloat}};
+    return known.at(number);
+}
+"""
+
+
+@pytest.mark.parametrize("call", ["type_of(kind)", "back(number_of(type_of(kind)))"])
+def test_a_dtype_from_a_map_is_a_choice_by_its_key(adopted: Adopt, call: str) -> None:
+    body = f"return at::empty(x.sizes(), x.options().dtype({call}));"
+    one = adopt_kernel(adopted, "(Tensor x, str kind)", "const at::Tensor &x, const std::string &kind", body, more=MAPS)
+    assert one.relation == 'x[*s] -> y[*s]: float16 if kind == "half" else int8 if kind == "int8" else float32'
+
+
+STRUCTURE = """
+struct Shapes {
+    bool merged = false;
+    int64_t rows = 0;
+    int64_t columns;
+};
+Shapes shapes_of(const at::Tensor &x, int64_t by)
+{
+    Shapes made;
+    if (x.dim() == 3) {
+        made.rows = x.size(0);
+        made.columns = (x.size(1) + by - 1) / by;
+    } else {
+        made.merged = true;
+        made.columns = x.size(0) / by;
+    }
+    return made;
+}
+"""
+
+
+def test_members_of_a_structure_are_followed_through_branches(adopted: Adopt) -> None:
+    body = """
+    auto made = shapes_of(x, by);
+    at::Tensor y;
+    if (made.merged) {
+        y = at::empty({made.columns}, x.options());
+    } else {
+        y = at::empty({made.rows, made.columns}, x.options());
+    }
+    return y;"""
+    one = adopt_kernel(adopted, "(Tensor x, int by)", "const at::Tensor &x, int64_t by", body, more=STRUCTURE)
+    assert run_meta(one, torch.empty(4, 5, 6), 2).shape == (4, 3)
+    assert run_meta(one, torch.empty(9), 2).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "auto &other = made; other.rows = 7;",
+        "auto *other = &made; other->rows = 7;",
+        "change(made);",
+        "made.change();",
+        "auto set = [&]() { made.rows = 7; }; set();",
+        "for (int64_t i = 0; i < x.dim(); i++) { made.rows = made.rows + x.size(i); }",
+    ],
+)
+def test_a_structure_that_may_change_otherwise_is_not_followed(adopted: Adopt, change: str) -> None:
+    body = f"Shapes made; made.rows = x.size(0); {change} return at::empty({{made.rows}}, x.options());"
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body, more=STRUCTURE)
+    assert one.relation is None
+    assert not one.meta
+
+
+def test_a_helper_that_changes_a_member_is_followed(adopted: Adopt) -> None:
+    more = f"{STRUCTURE}\nvoid change(Shapes &one, int64_t n) {{ one.rows = n; }}"
+    body = "Shapes made; change(made, x.size(1)); return at::empty({made.rows}, x.options());"
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body, more=more)
+    assert one.relation == "x[x0, x1, *x_rest] -> y[x1]: x"
+
+
+def test_a_constant_of_a_header_is_known(adopted: Adopt) -> None:
+    header = "#pragma once\nnamespace sizes { constexpr uint32_t META = 1024; }"
+    body = "return at::empty({static_cast<int64_t>(sizes::META)}, x.options().dtype(at::kInt));"
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body, header=header)
+    assert one.relation == "-> y[1024]: int32"
+
+
+def test_a_tensor_of_the_cpu_counts_where_it_is_moved(adopted: Adopt) -> None:
+    made = (
+        "auto host = at::zeros({x.size(0)}, at::TensorOptions().dtype(at::kInt).device(at::kCPU).pinned_memory(true));"
+    )
+    moved = adopt_kernel(
+        adopted, "(Tensor x)", "const at::Tensor &x", f'{made} return host.to(at::Device("npu"), true);'
+    )
+    assert moved.relation == "x[x0, *x_rest] -> y[x0]: int32"
+
+
+def test_a_tensor_that_stays_on_the_cpu_has_no_relation(adopted: Adopt) -> None:
+    made = "auto host = at::zeros({x.size(0)}, at::TensorOptions().dtype(at::kInt).device(at::kCPU));"
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", f"{made} return host;")
+    assert one.relation is None
+    assert "on the CPU" in one.reason
+
+
+def test_a_shape_whose_rank_only_the_call_knows_has_a_meta_function(adopted: Adopt) -> None:
+    body = """
+    const size_t begin = x.dim() - dims.size();
+    const auto shape = x.sizes();
+    const int64_t m = std::accumulate(shape.cbegin(), shape.cbegin() + begin, 1LL, std::multiplies<int64_t>());
+    if (m <= 0) {
+        return at::empty({m}, x.options());
+    }
+    at::SmallVector<int64_t, 8> sizes;
+    for (size_t i = 0; i < begin; i++) {
+        sizes.emplace_back(x.size(i));
+    }
+    for (size_t i = begin; i < x.dim(); i++) {
+        sizes.emplace_back(1);
+    }
+    return at::empty(sizes, x.options());"""
+    one = adopt_kernel(adopted, "(Tensor x, int[] dims)", "const at::Tensor &x, at::IntArrayRef dims", body)
+    assert run_meta(one, torch.empty(2, 3, 4), [3, 4]).shape == (2, 1, 1)
+    assert run_meta(one, torch.empty(0, 3, 4), [4]).shape == (0,)
+
+
+HALVED = """
+void halve(c10::SmallVector<int64_t, 8> &sizes, const at::Tensor &x, int64_t dim)
+{
+    int64_t axis = dim;
+    if (axis < 0) {
+        axis += x.dim();
+    }
+    sizes[axis] = x.size(axis) / 2;
+}
+"""
+
+
+def test_a_size_that_a_helper_sets_at_an_axis_of_the_call_is_followed(adopted: Adopt) -> None:
+    body = "c10::SmallVector<int64_t, 8> sizes{x.sizes()}; halve(sizes, x, dim); return at::empty(sizes, x.options());"
+    one = adopt_kernel(adopted, "(Tensor x, int dim)", "const at::Tensor &x, int64_t dim", body, more=HALVED)
+    for dim, expected in ((0, (1, 4, 6)), (-1, (2, 4, 3)), (-2, (2, 2, 6))):
+        assert run_meta(one, torch.empty(2, 4, 6), dim).shape == expected
+
+
+@pytest.mark.parametrize(
+    "change", ["sizes.pop_back();", "std::swap(sizes, other);", "sizes.back() = 3;", "sizes.clear();"]
+)
+def test_a_helper_that_changes_sizes_in_another_way_leaves_them_open(adopted: Adopt, change: str) -> None:
+    more = f"void change(std::vector<int64_t> &sizes, std::vector<int64_t> &other) {{ {change} }}"
+    body = "std::vector<int64_t> sizes = x.sizes().vec(); std::vector<int64_t> other = {2}; change(sizes, other); "
+    one = adopt_kernel(
+        adopted, "(Tensor x)", "const at::Tensor &x", body + "return at::empty(sizes, x.options());", more=more
+    )
+    assert one.relation != "x[*s] -> y[*s]: x"
+
+
+def test_nested_conditions_of_a_dtype_keep_their_meaning(adopted: Adopt) -> None:
+    body = """
+    at::ScalarType type = at::kFloat;
+    if (wide) {
+        type = at::kDouble;
+        if (whole) {
+            type = at::kLong;
+        }
+    }
+    return at::empty(x.sizes(), x.options().dtype(type));"""
+    parameters = "const at::Tensor &x, bool wide, bool whole"
+    one = adopt_kernel(adopted, "(Tensor x, bool wide, bool whole)", parameters, body)
+    assert one.relation == "x[*s] -> y[*s]: int64 if wide and whole else float64 if wide else float32"
+
+
+def test_the_reason_names_the_expression_that_is_not_followed(adopted: Adopt) -> None:
+    body = "int64_t n = lengths.max().item<int64_t>(); auto y = at::empty({n, 4}, lengths.options()); return y;"
+    one = adopt_kernel(adopted, "(Tensor lengths)", "const at::Tensor &lengths", body)
+    assert "comes from `lengths.max()" in one.reason
+
+
+def test_a_function_with_a_braced_default_is_found(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": """
+at::Tensor f(const at::Tensor &x, const at::Tensor &cu = at::zeros({1}), int64_t n = int64_t{2})
+{
+    return at::empty({x.size(0), n}, x.options());
+}
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, Tensor cu, int n) -> Tensor", &f); }
+"""
+        }
+    )
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0, n]: x"
+
+
+def test_a_meta_function_of_a_conditional_operator_is_written_in_front_of_its_condition(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": """
+at::Tensor f(const at::Tensor &x) { return at::empty({x.size(0)}, x.options()).expand({x.size(0)}).permute({0}); }
+at::Tensor g(const at::Tensor &x, int64_t d)
+{
+    auto sizes = x.sizes().vec();
+    sizes[d] = 1;
+    return at::empty(sizes, x.options());
+}
+TORCH_LIBRARY(mine, m) {
+#ifdef WITH_G
+    m.def("g(Tensor x, int d) -> Tensor", &g);
+#endif
+}
+"""
+        }
+    )
+    text = report.text
+    assert text.index("def _g(x, d):") < text.index('if hasattr(torch.ops.mine, "g"):') < text.index("meta=_g")
+    compile(text, "operators.py", "exec")
+
+
+MORE = {
+    "auto s = x.sizes().vec(); s[1] = n; return at::empty(s, x.options());": "x[x0, x1, *x_rest] -> y[x0, n, *x_rest]: x",
+    'std::string s(layout.data(), layout.size()); return at::empty({s == "BSH" ? 1 : n}, x.options());': (
+        'x -> y[(1 if layout == "BSH" else n)]: x'
+    ),
+    "auto m = k.has_value() ? k : c10::nullopt; return at::empty({m.has_value() ? m.value() : n}, x.options());": (
+        "x -> y[(k if k is not None else n)]: x"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", MORE)
+def test_a_value_in_another_form_is_the_value(adopted: Adopt, body: str) -> None:
+    parameters = "const at::Tensor &x, int64_t n, c10::string_view layout, c10::optional<int64_t> k"
+    assert adopt_kernel(adopted, "(Tensor x, int n, str layout, int? k)", parameters, body).relation == MORE[body]
+
+
+def test_a_helper_of_another_file_has_the_names_of_its_own_file(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": """
+constexpr int64_t BLOCK = 128;
+int64_t blocks(int64_t n) { return n; }
+at::Tensor make(const at::Tensor &x);
+at::Tensor f(const at::Tensor &x) { return make(x); }
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }
+""",
+            "make.cpp": """
+constexpr int64_t BLOCK = 64;
+int64_t blocks(int64_t n) { return n / BLOCK; }
+at::Tensor make(const at::Tensor &x) { return at::empty({blocks(x.size(0)), BLOCK}, x.options()); }
+""",
+        }
+    )
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0 // 64, 64]: x"

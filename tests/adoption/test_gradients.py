@@ -1,0 +1,145 @@
+"""``backward=`` is written where a Python autograd function is one operator in each direction."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from ascend_graph.adoption import AdoptionReport
+
+from .conftest import Adopt, decision
+
+CPP = """
+at::Tensor scale(const at::Tensor &x, const at::Tensor &w, int64_t by)
+{
+    at::Tensor y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, x, w, by, y); return y;
+}
+std::tuple<at::Tensor, at::Tensor> scale_grad(const at::Tensor &grad, const at::Tensor &x, const at::Tensor &w, int64_t by)
+{
+    at::Tensor dx = at::empty_like(x); at::Tensor dw = at::empty_like(w);
+    EXEC_NPU_CMD(aclnnScaleGrad, grad, x, w, by, dx, dw); return std::make_tuple(dx, dw);
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale); m.def("scale_grad", &scale_grad); }
+"""
+HEADER = """
+aclnnStatus aclnnScaleGetWorkspaceSize(const aclTensor *x, const aclTensor *w, int64_t by, aclTensor *y,
+    uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnScaleGradGetWorkspaceSize(const aclTensor *grad, const aclTensor *x, const aclTensor *w, int64_t by,
+    aclTensor *dx, aclTensor *dw, uint64_t *workspaceSize, aclOpExecutor **executor);
+"""
+PYTHON = """
+import torch
+from torch.autograd import Function
+
+import mine._C
+
+
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, by, x, w, unused=None):
+{forward}
+
+    @staticmethod
+    def backward(ctx, grad):
+{backward}
+"""
+FORWARD = """
+if by < 0:
+    raise ValueError("by")
+n = x.size(0)
+w = w.contiguous()
+y = mine._C.scale(x, w, by)
+ctx.save_for_backward(x, w)
+ctx.by = by
+ctx.n = n
+return y
+"""
+BACKWARD = """
+x, w = ctx.saved_tensors
+dx, dw = mine._C.scale_grad(grad.contiguous(), x, w, ctx.by)
+return None, dx, dw, None
+"""
+
+
+def report_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> AdoptionReport:
+    def indented(text: str) -> str:
+        return "\n".join(f"        {line}" for line in text.strip().splitlines())
+
+    module = PYTHON.replace("{forward}", indented(forward)).replace("{backward}", indented(backward))
+    files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": CPP, "mine/__init__.py": "", "mine/api.py": module}
+    return adopted(files)
+
+
+def backward_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> list[str]:
+    return list(decision(report_of(adopted, forward, backward), "mine::scale").backward)
+
+
+def test_a_gradient_that_is_one_operator_is_written(adopted: Adopt) -> None:
+    assert backward_of(adopted) == [
+        "def _scale_backward(ctx, grad_y, *, x, w, by):",
+        "    gradient_0, gradient_1 = torch.ops.mine.scale_grad(grad_y.contiguous(), x, w, by)",
+        "    return gradient_0, gradient_1, None",
+    ]
+
+
+def test_the_written_module_gives_the_operator_its_gradient(adopted: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        report_of(adopted)
+        .text.replace('"mine::', '"adopted_gradients::')
+        .replace("ops.mine.", "ops.adopted_gradients.")
+    )
+    package, extension = ModuleType("mine"), ModuleType("mine._C")
+    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
+    extension.scale_grad = lambda grad, x, w, by: (grad * w * by, grad * x * by)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", package)
+    monkeypatch.setitem(sys.modules, "mine._C", extension)
+    exec(compile(text, "operators.py", "exec"), {"__file__": "operators.py", "__name__": "operators"})
+    x, w = (torch.tensor(values).npu().requires_grad_() for values in ([1.0, 2.0], [3.0, 4.0]))
+    torch.ops.adopted_gradients.scale(x, w, 5).sum().backward()
+    assert x.grad.tolist() == [15.0, 20.0]
+    assert w.grad.tolist() == [5.0, 10.0]
+
+
+def test_sizes_and_values_that_the_forward_call_was_given_are_given_again(adopted: Adopt) -> None:
+    forward = FORWARD.replace("ctx.by = by", "by = pair(by)\nctx.by = by").replace("(x, w, by)", "(x, w, pair(by))")
+    swapped = forward.replace("y = mine._C.scale(x, w, pair(by))\n", "").replace(
+        "ctx.by = by", "ctx.by = by\ny = mine._C.scale(x, w, ctx.by)"
+    )
+    assert backward_of(adopted, swapped)[1].endswith("(grad_y.contiguous(), x, w, by)")
+
+
+def test_a_size_of_an_input_is_read_from_it(adopted: Adopt) -> None:
+    lines = backward_of(adopted, backward=BACKWARD.replace("ctx.by", "ctx.n"))
+    assert lines[1].endswith("(grad_y.contiguous(), x, w, x.size(0))")
+
+
+UNCLEAR_FORWARD = [
+    FORWARD.replace("return y", "return y * 2"),
+    FORWARD.replace("y = mine._C.scale(x, w, by)", "y = mine._C.scale(x, w, by).half()"),
+    FORWARD.replace("y = mine", "if by:\n    y = mine").replace("ctx.save", "else:\n    y = x\nctx.save"),
+    FORWARD.replace("ctx.by = by", "ctx.by = int(x.max())"),
+    FORWARD.replace("return y", "for _ in range(2):\n    y = y + 1\nreturn y"),
+    FORWARD.replace("scale(x, w, by)", "scale(x * 2, w, by)"),
+]
+UNCLEAR_BACKWARD = [
+    BACKWARD.replace("return None, dx, dw, None", "return None, dx * 2, dw, None"),
+    BACKWARD.replace("return None", "dx.mul_(2)\nreturn None"),
+    BACKWARD.replace("x, w = ", "w, x, z = "),
+    BACKWARD.replace("return None, dx, dw, None", "return None, dx, dw"),
+    BACKWARD.replace(
+        "return None, dx", "if not ctx.needs_input_grad[1]:\n    return None, None, dw, None\nreturn None, dx"
+    ),
+]
+
+
+@pytest.mark.parametrize("forward", UNCLEAR_FORWARD)
+def test_a_forward_that_does_more_has_no_gradient_written(forward: str, adopted: Adopt) -> None:
+    assert backward_of(adopted, forward) == []
+
+
+@pytest.mark.parametrize("backward", UNCLEAR_BACKWARD)
+def test_a_backward_that_does_more_is_not_written(backward: str, adopted: Adopt) -> None:
+    assert backward_of(adopted, backward=backward) == []
