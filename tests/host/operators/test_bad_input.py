@@ -318,17 +318,17 @@ class Case(NamedTuple):
 
 FIA, PAGES, FA, TND, GRAD, CHANNEL, TOKEN, HEAD = (name for name in VALID if "infer" in name or "fusion" in name)
 CASES = [
-    Case(FIA, "query", narrower(3), PARAMETER, "key of shape (2, 2, 6, 16) has heads of 16; the query's have 15"),
-    Case(FIA, "key", narrower(0), PARAMETER, "key of shape (1, 2, 6, 16) is not [2, 2, _, _]"),
-    Case(FIA, "key", wider(1), PARAMETER, "key of shape (2, 3, 6, 16) is not [2, 2, _, _]"),
-    Case(FIA, "value", narrower(2), PARAMETER, "differ in more than the last dimension"),
-    Case(FIA, "num_key_value_heads", becoming(3), PARAMETER, "num_key_value_heads 3 does not divide num_heads 4"),
+    Case(FIA, "query", narrower(3), PARAMETER, "key of shape (2, 2, 6, 16) has heads of 16; expected 15, as query has"),
+    Case(FIA, "key", narrower(0), PARAMETER, "key has the shape [1, 2, 6, 16]; expected [2, 2, _, _]"),
+    Case(FIA, "key", wider(1), PARAMETER, "key has the shape [2, 3, 6, 16]; expected [2, 2, _, _]"),
+    Case(FIA, "value", narrower(2), PARAMETER, "must differ in the last dimension only"),
+    Case(FIA, "num_key_value_heads", becoming(3), PARAMETER, "num_key_value_heads 3: expected a divisor of num_heads, 4"),
     Case(PAGES, "key", narrower(1), PARAMETER, "key of shape (5, 7, 32) is not [_, 8, _]"),
-    Case(PAGES, "key", narrower(2), PARAMETER, "31 is not a multiple of 2 heads"),
-    Case(PAGES, "block_table", flatter, PARAMETER, "block_table of shape (2,) is not [batch, blocks of a sequence]"),
-    Case(PAGES, "block_table", narrower(0), VALUES, "block_table has 1 rows; the batch is 2"),
-    Case(PAGES, "block_table", ending(5), VALUES, "key has blocks 0 to 4"),
-    Case(PAGES, "block_table", ending(-1), VALUES, "key has blocks 0 to 4"),
+    Case(PAGES, "key", narrower(2), PARAMETER, "must be a multiple of 2, the number of heads"),
+    Case(PAGES, "block_table", flatter, PARAMETER, "block_table has the shape [2]; expected [batch, blocks of a sequence]"),
+    Case(PAGES, "block_table", narrower(0), VALUES, "block_table has 1 rows; expected 2"),
+    Case(PAGES, "block_table", ending(5), VALUES, "expected blocks 0 to 4, which key has"),
+    Case(PAGES, "block_table", ending(-1), VALUES, "expected blocks 0 to 4, which key has"),
     Case(PAGES, "block_size", becoming(16), PARAMETER, "key of shape (5, 8, 32) is not [_, 16, _]"),
     Case(PAGES, "actual_seq_lengths_kv", becoming([10, 17]), VALUES, "each must be from 0 to 16"),
     Case(FA, "key", narrower(3), PARAMETER, "key[b, n, sk, d]: dimension 3 is 15, but dimension d is 16 by query[3]"),
@@ -345,14 +345,14 @@ CASES = [
         "key_antiquant_scale",
         narrower(1),
         PARAMETER,
-        "key_antiquant_scale of shape (2, 15) is not [1] or [32] or [2, 16] or [2, 1, 16]",
+        "key_antiquant_scale of shape (2, 15) is not valid; expected [1] or [32] or [2, 16] or [2, 1, 16]",
     ),
     Case(
         CHANNEL,
         "value_antiquant_offset",
         narrower(0),
         PARAMETER,
-        "value_antiquant_offset of shape (1, 16) has not the scale's, (2, 16)",
+        "value_antiquant_offset of shape (1, 16) must have the shape of the scale, (2, 16)",
     ),
     Case(CHANNEL, "key", lambda x: x.to(HALF), PARAMETER, ""),
     Case(CHANNEL, "value_antiquant_mode", becoming(2), PARAMETER, "they are the same, or 0 and 1"),
@@ -361,12 +361,12 @@ CASES = [
         "key_antiquant_scale",
         narrower(2),
         PARAMETER,
-        "key_antiquant_scale of shape (1, 2, 5) is not [2, 6], as mode 1, by token",
+        "key_antiquant_scale of shape (1, 2, 5) is not valid; expected [2, 6], as mode 1, by token",
     ),
     Case(
-        TOKEN, "value_antiquant_scale", narrower(1), PARAMETER, "value_antiquant_scale of shape (1, 1, 6) is not [2, 6]"
+        TOKEN, "value_antiquant_scale", narrower(1), PARAMETER, "value_antiquant_scale of shape (1, 1, 6) is not valid; expected [2, 6]"
     ),
-    Case(HEAD, "key_antiquant_scale", narrower(0), PARAMETER, "key_antiquant_scale of shape (1,) is not [2]"),
+    Case(HEAD, "key_antiquant_scale", narrower(0), PARAMETER, "key_antiquant_scale of shape (1,) is not valid; expected [2]"),
     Case(HEAD, "key_antiquant_scale", becoming(None), PARAMETER, "antiquant_scale absent; integers need it"),
     Case(
         "npu_mla_prolog_v3",
@@ -377,7 +377,7 @@ CASES = [
     ),
     Case("npu_mla_prolog_v3", "smooth_scales_cq", flatter, PARAMETER, "smooth_scales_cq[1, hcq]"),
     Case("npu_mla_prolog_v3", "rope_cos", narrower(0), PARAMETER, "*t"),
-    Case("npu_mla_prolog_v3", "cache_index", ending(12), VALUES, "the cache has slots 0 to 11"),
+    Case("npu_mla_prolog_v3", "cache_index", ending(12), VALUES, "slot_mapping has 12; expected -1 to 11"),
     Case("npu_ffn", "deq_scale1", narrower(1), PARAMETER, "deq_scale1[experts, n1]: dimension 1 is 31"),
     Case("npu_ffn", "deq_scale2", narrower(0), PARAMETER, "deq_scale2[experts, n2]: dimension 0 is 2"),
     Case("npu_ffn", "scale", narrower(0), PARAMETER, "scale[experts]: dimension 0 is 2"),
@@ -398,9 +398,9 @@ CASES = [
         "antiquant_scale",
         wider(0),
         PARAMETER,
-        "antiquant_scale of shape (3, 8) is not [2, 8], for groups of 32 of 64 rows",
+        "antiquant_scale of shape (3, 8) is not valid; expected [2, 8], for groups of 32 of 64 rows",
     ),
-    Case("npu_weight_quant_batchmatmul", "antiquant_offset", wider(0), PARAMETER, "antiquant_offset of shape (3, 8)"),
+    Case("npu_weight_quant_batchmatmul", "antiquant_offset", wider(0), PARAMETER, "antiquant_offset has the shape [3, 8]"),
     Case(
         "npu_grouped_matmul of floats and integers",
         "antiquant_scale",
@@ -413,14 +413,14 @@ CASES = [
         "antiquant_offset",
         lambda s: [narrower(0)(s[0])],
         PARAMETER,
-        "antiquant_offset of shape (2, 8) is not [3, 8]",
+        "antiquant_offset of shape (2, 8) is not valid; expected [3, 8]",
     ),
     Case(
         "npu_prompt_flash_attention",
         "value",
         narrower(1),
         PARAMETER,
-        "value of shape (2, 3, 6, 16) is not [2, 4, _, _]",
+        "value has the shape [2, 3, 6, 16]; expected [2, 4, _, _]",
     ),
     Case("npu_incre_flash_attention", "key", narrower(0), PARAMETER, "key"),
     Case("npu_lightning_indexer", "weights", narrower(2), PARAMETER, "weights[b, s, n]: dimension 2 is 7"),
@@ -432,13 +432,13 @@ CASES = [
     Case("npu_sparse_flash_attention", "key_rope", narrower(1), PARAMETER, "key_rope[b, y, 1, dr]: dimension 1 is 7"),
     Case("npu_scatter_pa_kv_cache", "key", narrower(2), PARAMETER, "key_cache[blocks, size, h, d]: dimension 3 is 32"),
     Case("npu_scatter_pa_kv_cache", "slot_mapping", narrower(0), PARAMETER, "slot_mapping[t]: dimension 0 is 1"),
-    Case("npu_scatter_pa_kv_cache", "slot_mapping", ending(24), VALUES, "the cache has slots 0 to 23"),
+    Case("npu_scatter_pa_kv_cache", "slot_mapping", ending(24), VALUES, "slot_mapping has 24; expected -1 to 23"),
     Case(
         "npu_scatter_pa_kv_cache", "value_cache", narrower(3), PARAMETER, "value_cache[_, _, h, dv]: dimension 3 is 31"
     ),
     Case("npu_kv_rmsnorm_rope_cache", "kv", narrower(3), PARAMETER, "w == g + r must hold; w is 575"),
     Case("npu_kv_rmsnorm_rope_cache", "cos", narrower(0), PARAMETER, "cos[b, 1, sc, r]: dimension 0 is 1"),
-    Case("npu_kv_rmsnorm_rope_cache", "index", ending(32), VALUES, "the cache has places 0 to 31"),
+    Case("npu_kv_rmsnorm_rope_cache", "index", ending(32), VALUES, "index has 32; expected -1 to 31"),
     Case("npu_scatter_nd_update_", "updates", narrower(1), PARAMETER, "updates of (2, 3) are expected"),
     Case("npu_scatter_nd_update_", "indices", ending(4), VALUES, "indices of dimension 1 has 4; it may have 0 to 3"),
     Case("npu_scatter_nd_update_", "indices", ending(-1), VALUES, "indices of dimension 1 has -1; it may have 0 to 3"),
@@ -463,7 +463,7 @@ CASES = [
         "weight",
         lambda w: [narrower(1)(w[0])],
         PARAMETER,
-        "weight of shape (3, 15, 8) does not suit x of shape (6, 16)",
+        "x [6, 16] and weight [3, 15, 8] cannot be multiplied",
     ),
     Case("npu_grouped_matmul", "group_list", narrower(0), PARAMETER, "group_list of shape (2,) is not [3]"),
     Case("npu_grouped_matmul", "group_list", ending(2), VALUES, "must not be negative"),
@@ -471,7 +471,7 @@ CASES = [
     Case("npu_quant_matmul", "scale", narrower(0), PARAMETER, "scale has 7 numbers"),
     Case("npu_quant_matmul", "pertoken_scale", narrower(0), PARAMETER, ""),
     Case("npu_rms_norm", "gamma", narrower(0), PARAMETER, "dimension 0 of *r is 7 by gamma, but 8 by x"),
-    Case("npu_rms_norm", "input", lambda x: x.double(), PARAMETER, "x is DOUBLE; documents have FLOAT, FLOAT16, BF16"),
+    Case("npu_rms_norm", "input", lambda x: x.double(), PARAMETER, "x is DOUBLE; expected FLOAT, FLOAT16, BF16"),
     Case("npu_add_rms_norm", "x2", narrower(0), PARAMETER, "dimension 0 of *s is 3 by x1, but 2 by x2[*s]"),
     Case("npu_top_k_top_p", "k", narrower(0), PARAMETER, "k[b]: dimension 0 is 2"),
 ]
@@ -524,5 +524,5 @@ def test_a_graph_with_a_dtype_that_documents_leave_out_is_refused_by_its_node() 
         lambda x: torch_npu.npu_swiglu(x), backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True
     )
     assert graph(half(3, 8).npu()).shape == (3, 4)
-    with pytest.raises(RuntimeError, match=r"SwiGlu.*: x is DOUBLE; documents have FLOAT, FLOAT16, BF16"):
+    with pytest.raises(RuntimeError, match=r"SwiGlu.*: x is DOUBLE; expected FLOAT, FLOAT16, BF16"):
         graph(half(3, 8).double().npu())

@@ -164,7 +164,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     for change, text in (
         ({"modulated": False}, r"modulated False \(True\)"),
         ({"deformable_groups": 3}, "deformableGroups 3: channels must be multiples"),
-        ({"padding": [0, 0, 0, 0]}, "places of the result are"),
+        ({"padding": [0, 0, 0, 0]}, "as its last two sizes, those of the result"),
     ):
         with pytest.raises(RuntimeError, match=text):
             torch_npu.npu_deformable_conv2d(x, w, o, b, **{**options, **change})
