@@ -242,11 +242,11 @@ def test_aclnn_arguments_settle_names_and_fix_values() -> None:
     ("settled", "message"),
     [
         ({"nothing": 1}, "mentions 'nothing', which is not a parameter of aclnnFoo: these are x, mode, kind, out"),
-        ({"kind": 300}, "int8_t kind has values from -128 to 127"),
+        ({"kind": 300}, "int8_t kind must be -128 to 127"),
         ({"kind": 1.5}, "int8_t kind takes an int"),
         ({"mode": "z"}, "bool mode takes a bool, and Foo has x, y"),
         ({"mode": 1}, "bool mode takes a bool"),
-        ({"mode": "x"}, "bool mode cannot be the input x: the types do not agree"),
+        ({"mode": "x"}, "bool mode cannot be the input x: the types must agree"),
         ({"x": "y", "out": "y"}, "gives y twice"),
         ({"y": None}, "the output y has no default to stay at"),
         ({"x": 3}, "const aclTensor *x takes a tensor"),

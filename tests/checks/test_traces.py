@@ -103,7 +103,7 @@ def test_what_traces_do_not_say_is_counted(operators: dict[str, Any], tmp_path: 
     profiled(path, lambda: (torch.ops.traces.cat([x, x]), torch.ops.traces.mm(x[None], x[:, None])))
     content = path.read_text()
     assert ascend_graph.add_costs(path, output) == TraceCosts(
-        1, {"traces::cat: traces do not have the dtypes of lists of tensors, such as xs": 1}
+        1, {"traces::cat: traces do not have the dtypes of lists of tensors; expected single tensors, not xs": 1}
     )
     assert path.read_text() == content
     assert [event["name"] for event in events(output) if "Bytes" in event["args"]] == ["traces::mm"]
