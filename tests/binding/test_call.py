@@ -244,7 +244,7 @@ def test_aclnn_arguments_settle_names_and_fix_values() -> None:
         ({"nothing": 1}, "mentions 'nothing', which is not a parameter of aclnnFoo: these are x, mode, kind, out"),
         ({"kind": 300}, "int8_t kind must be -128 to 127"),
         ({"kind": 1.5}, "int8_t kind takes an int"),
-        ({"mode": "z"}, "bool mode takes a bool, and Foo has x, y"),
+        ({"mode": "z"}, "bool mode takes a bool; expected a parameter of Foo, x, y"),
         ({"mode": 1}, "bool mode takes a bool"),
         ({"mode": "x"}, "bool mode cannot be the input x: the types must agree"),
         ({"x": "y", "out": "y"}, "gives y twice"),

@@ -128,8 +128,8 @@ def test_strings_are_bytes(compiled: list[str]) -> None:
     ("declared", "message"),
     [
         (r'String, "\xff"', "is not UTF-8"),
-        ("Int, 9223372036854775808", "does not fit into long"),
-        ("Int, 2147483647 + 1", "does not fit into int"),
+        ("Int, 9223372036854775808", "must fit into long"),
+        ("Int, 2147483647 + 1", "must fit into int"),
         ("Int, 99999999999999999999", "does not fit into 64 bits"),
         ("Int, 1 << 32", "must be from 0 to 31"),
         ("Int, static_cast<int32_t>(1e20)", "must fit into int"),

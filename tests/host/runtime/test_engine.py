@@ -238,10 +238,10 @@ BAD_GRAPHS = {
     "has inputs x1, who; the host kernel knows: x1, x2": lambda g: g.add("n", "Add", [("x1", "x:0"), ("who", "x:0")]),
     "must be memory of this process": lambda g: _placeholder(g, 16, 8),
     "4 bytes are too few": lambda g: _placeholder(g, 16, 4),
-    "a constant of 12 bytes is no": _constant,
+    "a constant has 12 bytes; expected": _constant,
     "must describe its tensor": lambda g: setattr(g.graph.op.add(name="d", type="Data").attr["index"], "i", 9),
     "operators with subgraphs": lambda g: g.node("n", "If", []).subgraph_name.append("then"),
-    "describes 0": lambda g: g.graph.op.add(name="n", type="Abs").input.append("x:0"),
+    "expected at most 0, as it describes": lambda g: g.graph.op.add(name="n", type="Abs").input.append("x:0"),
     "has no dtype in PyTorch": lambda g: g.data("s", [1], DataType.DT_STRING),
 }
 

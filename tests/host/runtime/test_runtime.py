@@ -114,7 +114,7 @@ def test_capture_refuses_to_synchronize() -> None:
         (
             lambda acl: acl.aclrtCmoAsync(None, ctypes.c_size_t(4), 2, None),
             100000,
-            b"type 2 is not ACL_RT_CMO_TYPE_PREFETCH",
+            b"type 2 is not supported; expected ACL_RT_CMO_TYPE_PREFETCH",
         ),
     ],
 )
