@@ -231,7 +231,12 @@ def test_nothing_is_left_over_silently(one: Signature, other: Signature, line: s
             "OpGrad(dz: y)",
             "names dz; expected one of dy, x, w, scale",
         ),
-        (forward(), backward("dy x w", "scale:float", "dx dw"), "OpGrad -> dq: x", "expected one of its returns, dx, dw"),
+        (
+            forward(),
+            backward("dy x w", "scale:float", "dx dw"),
+            "OpGrad -> dq: x",
+            "expected one of its returns, dx, dw",
+        ),
         (
             forward(),
             backward("dy x w", "scale:float", "dx dw"),

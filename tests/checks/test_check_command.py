@@ -83,7 +83,10 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
         ([f"{module}:no_such"], "has no such function; it has"),
         ([str(tmp_path / "leaves.py")], "importing it ended the process with status 3"),
         ([str(tmp_path / "empty.py")], "registers no operator: importing it has to call ascend_graph.register_op or"),
-        ([str(module), "NoSuchOp"], "does not register NoSuchOp; expected one of: cmd.twice.default, cmd.crash.default"),
+        (
+            [str(module), "NoSuchOp"],
+            "does not register NoSuchOp; expected one of: cmd.twice.default, cmd.crash.default",
+        ),
     ):
         result = CliRunner().invoke(main, ["check", *arguments])
         assert result.exit_code == 1

@@ -386,9 +386,7 @@ def test_a_dtype_that_nothing_stands_for_says_what_to_write(library: torch.libra
     eager = torch.ops.absent_outputs.cast2
     x = torch.empty(2, device="meta")
     operator = register("AbsentKind", eager=eager, shape="x[n] -> y[n]: kind").overload
-    with pytest.raises(
-        ShapeError, match="attr kind is None; expected a dtype. Write: kind if kind is not None else …"
-    ):
+    with pytest.raises(ShapeError, match="attr kind is None; expected a dtype. Write: kind if kind is not None else …"):
         operator(x)
     followed = "x[n] -> y[n]: kind if kind is not None else dtype(x)"
     operator = register("AbsentKind", eager=eager, shape=followed, override=True).overload

@@ -322,10 +322,18 @@ CASES = [
     Case(FIA, "key", narrower(0), PARAMETER, "key has the shape [1, 2, 6, 16]; expected [2, 2, _, _]"),
     Case(FIA, "key", wider(1), PARAMETER, "key has the shape [2, 3, 6, 16]; expected [2, 2, _, _]"),
     Case(FIA, "value", narrower(2), PARAMETER, "must differ in the last dimension only"),
-    Case(FIA, "num_key_value_heads", becoming(3), PARAMETER, "num_key_value_heads 3: expected a divisor of num_heads, 4"),
+    Case(
+        FIA, "num_key_value_heads", becoming(3), PARAMETER, "num_key_value_heads 3: expected a divisor of num_heads, 4"
+    ),
     Case(PAGES, "key", narrower(1), PARAMETER, "key of shape (5, 7, 32) is not [_, 8, _]"),
     Case(PAGES, "key", narrower(2), PARAMETER, "must be a multiple of 2, the number of heads"),
-    Case(PAGES, "block_table", flatter, PARAMETER, "block_table has the shape [2]; expected [batch, blocks of a sequence]"),
+    Case(
+        PAGES,
+        "block_table",
+        flatter,
+        PARAMETER,
+        "block_table has the shape [2]; expected [batch, blocks of a sequence]",
+    ),
     Case(PAGES, "block_table", narrower(0), VALUES, "block_table has 1 rows; expected 2"),
     Case(PAGES, "block_table", ending(5), VALUES, "expected blocks 0 to 4, which key has"),
     Case(PAGES, "block_table", ending(-1), VALUES, "expected blocks 0 to 4, which key has"),
@@ -364,9 +372,19 @@ CASES = [
         "key_antiquant_scale of shape (1, 2, 5) is not valid; expected [2, 6], as mode 1, by token",
     ),
     Case(
-        TOKEN, "value_antiquant_scale", narrower(1), PARAMETER, "value_antiquant_scale of shape (1, 1, 6) is not valid; expected [2, 6]"
+        TOKEN,
+        "value_antiquant_scale",
+        narrower(1),
+        PARAMETER,
+        "value_antiquant_scale of shape (1, 1, 6) is not valid; expected [2, 6]",
     ),
-    Case(HEAD, "key_antiquant_scale", narrower(0), PARAMETER, "key_antiquant_scale of shape (1,) is not valid; expected [2]"),
+    Case(
+        HEAD,
+        "key_antiquant_scale",
+        narrower(0),
+        PARAMETER,
+        "key_antiquant_scale of shape (1,) is not valid; expected [2]",
+    ),
     Case(HEAD, "key_antiquant_scale", becoming(None), PARAMETER, "antiquant_scale absent; integers need it"),
     Case(
         "npu_mla_prolog_v3",
@@ -400,7 +418,9 @@ CASES = [
         PARAMETER,
         "antiquant_scale of shape (3, 8) is not valid; expected [2, 8], for groups of 32 of 64 rows",
     ),
-    Case("npu_weight_quant_batchmatmul", "antiquant_offset", wider(0), PARAMETER, "antiquant_offset has the shape [3, 8]"),
+    Case(
+        "npu_weight_quant_batchmatmul", "antiquant_offset", wider(0), PARAMETER, "antiquant_offset has the shape [3, 8]"
+    ),
     Case(
         "npu_grouped_matmul of floats and integers",
         "antiquant_scale",

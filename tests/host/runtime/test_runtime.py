@@ -225,7 +225,8 @@ def test_virtual_memory(acl: ctypes.CDLL) -> None:
     refused(acl.aclrtReleaseMemAddress(address), b"call aclrtUnmapMem first")
     refused(acl.aclrtUnmapMem(pointer(begin + 512)), b"expected the address that was given to aclrtMapMem")
     refused(
-        acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero), b"must be a positive multiple"
+        acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero),
+        b"must be a positive multiple",
     )
     for where in (begin, begin + unit, begin + 3 * unit):
         assert acl.aclrtUnmapMem(pointer(where)) == 0

@@ -127,7 +127,11 @@ def test_gradients(layout: str) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
-        ({"block_shape": [3, 64]}, 161002, r"blockShape \[3, 64\]: expected two sizes above 0, the second a multiple of 128"),
+        (
+            {"block_shape": [3, 64]},
+            161002,
+            r"blockShape \[3, 64\]: expected two sizes above 0, the second a multiple of 128",
+        ),
         ({"inner_precise": 4}, 161002, r"innerPrecise 4 \(of torch.float16 on this SoC \(0, 1\)\)"),
         ({"actual_seq_lengths": [5, 6]}, 161002, r"there are 12 queries and 450 keys"),
         ({"actual_seq_lengths_kv": None}, 161002, r"both or neither, and both with TND"),

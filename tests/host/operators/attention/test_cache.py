@@ -59,7 +59,10 @@ def test_a_slot_out_of_range_is_refused_and_nothing_is_written(slot: int) -> Non
 
 def test_a_cache_of_another_dtype_is_refused() -> None:
     key, cache = torch.randn(1, 2, 32).half().npu(), torch.zeros(3, 8, 2, 32).npu()
-    with pytest.raises(RuntimeError, match=r"key_cache is torch.float32; expected the dtype of the tokens that are written to it, torch.float16"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"key_cache is torch.float32; expected the dtype of the tokens that are written to it, torch.float16",
+    ):
         torch_npu.npu_scatter_pa_kv_cache(key, key, cache, cache, torch.tensor([0]).npu(), cache_mode="Norm")
 
 

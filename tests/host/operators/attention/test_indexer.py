@@ -206,7 +206,9 @@ def test_the_indexer_with_autograd() -> None:
 def test_less_than_the_documented_number_of_keys_is_refused() -> None:
     q, k, w = (x.npu() for x in indexer("BSND", 4, 2050, torch.float16, torch.float16))
     rows = torch.zeros(2, 3, 16, dtype=I32).npu()
-    with pytest.raises(RuntimeError, match=r"(?s)161002.*sparseIndices \(2, 3, 16\), dy \(2, 3, 16\): expected 2048 for each"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)161002.*sparseIndices \(2, 3, 16\), dy \(2, 3, 16\): expected 2048 for each"
+    ):
         npu.npu_lightning_indexer_grad(q, k, rows.half(), rows, w)
 
 

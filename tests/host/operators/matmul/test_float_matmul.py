@@ -149,7 +149,10 @@ def test_microscaling(dtype: Any, transposed: bool, k: int) -> None:
     [
         ({"pertoken_scale": torch.ones(4)}, r"x1Scale has the shape \[4\]; expected \[1\] or \[5\]"),
         ({"scale": torch.ones(7)}, r"x2Scale has the shape \[7\]; expected \[1\] or \[8\]"),
-        ({"x2": torch.zeros(48, 8, dtype=torch.uint8), "x2_dtype": HIF8}, "expected one kind of dtype for both on the host"),
+        (
+            {"x2": torch.zeros(48, 8, dtype=torch.uint8), "x2_dtype": HIF8},
+            "expected one kind of dtype for both on the host",
+        ),
         ({"bias": torch.ones(8).half()}, r"bias is torch.float16 \(float32\)"),
         ({"output_dtype": torch.int8}, r"the result is torch.int8 \(float16, bfloat16, float32\)"),
         (
