@@ -49,7 +49,8 @@ def rotate_quant(
         return _microscaled(x, rotation, alpha, y_dtype, round_mode, scale_alg)
     length, size = x.size(-1), rotation.size(-1)
     check_choice("y_dtype", y_dtype, _INT8, _INT32, _INT4)
-    refuse_given("not supported by this SoC", alpha=alpha, scaleAlg=scale_alg)
+    refuse_given("not supported by this SoC", alpha=alpha)
+    check_choice("scaleAlg", scale_alg, 0)
     if x.dim() != 2 or rotation.dim() != 2 or not 128 <= length <= 16000 or length % 8 or not 16 <= size <= 1024:
         raise ValueError(
             f"x {tuple(x.shape)} (rows of 128 to 16000, a multiple of 8), rotation {tuple(rotation.shape)} (16 to 1024): no other is supported"

@@ -135,7 +135,7 @@ def test_gradients(layout: str) -> None:
         ({"inner_precise": 4}, 161002, r"innerPrecise 4 \(of torch.float16 on this SoC \(0, 1\)\)"),
         ({"actual_seq_lengths": [5, 6]}, 161002, r"there are 12 queries and 450 keys"),
         ({"actual_seq_lengths_kv": None}, 161002, r"both or neither, and both with TND"),
-        ({"num_key_value_heads": 1}, 161002, r"numKeyValueHeads 1: key"),
+        ({"num_key_value_heads": 1}, 161002, r"numKeyValueHeads 1 is not supported; expected 2"),
         ({"block_shape": [4, 128]}, 161002, r"blockSparseMask has the shape \[2, 2, 3, 3\]; expected \[2, 2, 2, 3\]"),
         (
             {"key": torch.zeros(450, 1, 64).half(), "value": torch.zeros(450, 1, 64).half()},
