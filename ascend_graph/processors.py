@@ -163,7 +163,9 @@ def _write_if_changed(path: Path, text: str) -> None:
 def _check(processors: Iterable[Processor]) -> None:
     for one in processors:
         if one.kernels not in KERNEL_ARCHITECTURES:
-            raise ValueError(f"{TABLE}: {one.name} has kernels = {one.kernels!r}, which has no architecture")
+            raise ValueError(
+                f"{TABLE}: {one.name} has kernels = {one.kernels!r}; expected one of {', '.join(KERNEL_ARCHITECTURES)}"
+            )
 
 
 _check(PROCESSORS.values())

@@ -47,7 +47,7 @@ def import_operators(module: str) -> dict[str, Any]:
     module, _, function = module.partition(":")
     if module.endswith(".py"):
         if not Path(module).is_file():
-            raise ModuleError(f"file {module} not found in {Path.cwd()}")
+            raise ModuleError(f"file {module} not found in {Path.cwd()}; name one that exists")
         names = runpy.run_path(module)
     else:
         sys.path.insert(0, str(Path.cwd()))
@@ -57,7 +57,8 @@ def import_operators(module: str) -> dict[str, Any]:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise  # one that it imports is missing
             raise ModuleError(
-                f"module {error.name} not found in {Path.cwd()} nor among the installed ones: name a module or a .py file"
+                f"module {error.name} not found in {Path.cwd()}; name one that exists nor among the installed ones: "
+                "name a module or a .py file"
             ) from None
     if function:
         if not callable(names.get(function)):

@@ -6,6 +6,7 @@ A text has ``{}`` in place of each value. Adjacent literals, f-strings and conca
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,13 +23,36 @@ _REFUSED_PHRASES = re.compile(
 _NAMED = re.compile(
     r"\{\}|\w_\w|\w=|--?[a-z]|'[^']+'|\"[^\"]+\"|\b[A-Z]{2,}|[a-z][A-Z]|\w\(|\b[A-Z]\w+:|\b\w+\d|%[a-z]"
 )
-#: Words that begin what to write instead.
-_INSTEAD = re.compile(
-    r"\b(?:expected|must|needs?|required|supported|valid|known|write|pass|give|install|choose|use|set|unset|call|name|"
-    r"register|start|build|run|leave|split|see|add|take|fix|unsupported|profile|declare|make|give|export|source|there are|these are|"
-    r"it has|those are|(?:the )?\w+s are)\b",
-    re.IGNORECASE,
+#: Phrases that lead to the valid set. "not supported" alone does not: what is supported must follow.
+_VALID = re.compile(
+    r"\b(?:expected|must|valid|allowed|accepted|required|requires?|needs?|needed|unused|reserved)\b"
+    r"|\b(?:not|neither) (?:one )?of (?=\S)|\bmay (?:only )?(?:be|have|hold|start|stand|take)\b|\bcan (?:only )?be (?=\S+ or )"
+    r"|\bat (?:least|most)\b|\bdid you mean\b|\bthe (?:limit|largest|only one) (?:is|of)\b"
+    r"|(?<!\bnot )\b(?:supported|known)\b|; [^;.]*\b(?:is|are|can|do|does|has|have)$"
+    r"|\b(?:these|those|they|there|it|aclnn functions|the \w+s|\w+ (?:kernel|parser|library) knows) "
+    r"(?:are|is|has|have|takes?|ends?|defines?|gives?)\b|\bknows: |\btakes (?:\{\}|tensors|an?|only|one|two|no) ?"
 )
+#: Texts of PyTorch that the host runtime repeats word by word, as its tests ask for them.
+_OF_PYTORCH = frozenset(
+    [
+        "Expected a '{}' device type for generator but found '{}'",
+        "preserve memory format is unsupported by the contiguous operator",
+    ]
+)
+#: Verbs that tell what to do, where a clause begins.
+_VERBS = (
+    "adapt add align allocate annotate ask attach build call capture cast change check choose close compile convert "
+    "copy correct create declare define delete describe destroy drop end enter export fix free generate give import "
+    "include increase initialize install join keep leave link list load look lower make map mark match move name open "
+    "pad pass profile pull put raise rebuild reduce register remove rename replace report rerun reserve reset "
+    "reshape restart retry return run save say see set shorten simplify source specify spell split start store "
+    "subscribe switch synchronize take transpose try unmap unset update upgrade use wait wrap write"
+)
+_DO = re.compile(
+    rf"(?:^|[.;:,(?!]\s+|\\n|\n| (?:or|and|then|first|instead) |\()(?:{'|'.join(_VERBS.split())})\b", re.IGNORECASE
+)
+
+
 #: Functions, other than exceptions' classes, that are given the text of an error or a warning.
 _REPORTERS = frozenset(
     [
@@ -44,6 +68,7 @@ _REPORTERS = frozenset(
         "error",
         "fail",
         "explain",
+        "unexpected",
     ]
 )
 #: Exceptions that are an answer within the program, and what is raised with them is a reason in a table.
@@ -60,17 +85,25 @@ class Message:
     place: str
     text: str
     raised: bool  #: whether it is given to an exception, a warning or a report; any other literal otherwise
+    completed: bool = False  #: whether the function that it is given to adds what to write instead
 
     def faults(self) -> list[str]:
         """Return what is wrong with the form; empty if nothing is."""
         found = [f"says {match.group()!r}" for match in _REFUSED_PHRASES.finditer(self.text)]
-        if self.raised and not _NAMED.search(self.text) and not _INSTEAD.search(self.text):
+        if self.raised and not (_NAMED.search(self.text) or self.says_what_to_write() or self.only_relays()):
             found.append("names neither a subject nor a value")
         return found
 
     def says_what_to_write(self) -> bool:
-        """Return whether the text goes on to what is expected, or what to write instead."""
-        return bool(_INSTEAD.search(self.text))
+        """Return whether the text goes on to what is expected, or what to do instead."""
+        return self.completed or bool(_VALID.search(self.text) or _DO.search(self.text))
+
+    def only_relays(self) -> bool:
+        """Return whether the text is that of another message, or has no more than the name of a subject before it."""
+        if self.text in _OF_PYTORCH:
+            return True
+        own = re.sub(r"\\[nt]", "", self.text.replace("{}", ""))
+        return len(re.findall(r"[A-Za-z]{2,}", own)) <= (2 if self.text.rstrip().endswith(": {}") else 0)
 
 
 def _text(node: ast.expr, first: bool) -> str | None:
@@ -111,24 +144,51 @@ def _raises(node: ast.AST) -> ast.Call | None:
     return call if name not in _INNER and (isinstance(node, ast.Raise) or name in _REPORTERS) else None
 
 
+@functools.cache
+def _completing(directory: Path) -> dict[tuple[str, str], bool]:
+    """Return, by file and name, whether a reporter that a directory defines adds what to write instead.
+
+    The file "" stands for all of the directory: true if each function of that name does.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for path in sorted(directory.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name in _REPORTERS:
+                adds = any(
+                    Message("", text, raised=True).says_what_to_write()
+                    for one in node.body
+                    if isinstance(one, ast.Return) and one.value is not None
+                    for part in ast.walk(one.value)
+                    if isinstance(part, ast.JoinedStr) and (text := _text(part, True))
+                )
+                for name in (path.name, ""):
+                    found[name, node.name] = adds and found.get((name, node.name), True)
+    return found
+
+
 def python_messages(path: Path) -> Iterator[Message]:
     """Yield the texts of a Python file; those that are raised or reported are marked."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    place, nested, raised = path.relative_to(ROOT).as_posix(), _nested(tree), set()
+    place, nested, raised, completed = path.relative_to(ROOT).as_posix(), _nested(tree), set(), set()
+    completing = _completing(path.parent)
     for node in ast.walk(tree):
         if call := _raises(node):
-            raised.update([*call.args[:1], *(keyword.value for keyword in call.keywords[:1])])
+            given = [*call.args[:1], *(keyword.value for keyword in call.keywords[:1])]
+            raised.update(given)
             if isinstance(node, ast.Call):
                 raised.update(call.args)
+            name = ast.unparse(call.func).rpartition(".")[2]
+            if completing.get((path.name, name), completing.get(("", name), False)):
+                completed.update(given)
     for node in ast.walk(tree):
         if isinstance(node, ast.expr) and node not in nested:
             for text in dict.fromkeys([_text(node, True), _text(node, False)]):
                 if text:
-                    yield Message(f"{place}:{node.lineno}", text, node in raised and " " in text)
+                    yield Message(f"{place}:{node.lineno}", text, node in raised and " " in text, node in completed)
 
 
 #: What begins a statement that refuses: an exception, a check, or a function that records an error.
-_CPP_RAISES = re.compile(r"\b(?:throw|TORCH_CHECK\w*|refuse|invalid|fail|reject|broken)\b")
+_CPP_RAISES = re.compile(r"\b(?:throw|TORCH_CHECK\w*|refuse|invalid|fail|ascendgraphFail|not_there|reject|broken)\b")
 _CPP = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<raw>R\"(\w*)\(.*?\)\3\")|(?P<text>\"(?:[^\"\\\n]|\\.)*\")|'(?:[^'\\\n]|\\.)+'",
     re.S,
@@ -148,7 +208,7 @@ def cpp_messages(path: Path) -> Iterator[Message]:
     for match in _CPP.finditer(source):
         if match.group("text") is None:
             continue
-        between = re.sub(r"//[^\n]*", "", source[end : match.start()]) if end >= 0 else ";"
+        between = " ".join(re.sub(r"//[^\n]*", "", source[end : match.start()]).split()) if end >= 0 else ";"
         if not between.strip():
             joint = ""
         elif re.fullmatch(r"[^;{}\"#]{1,120}", between) and re.match(r"\s*\)?\s*(\+|<<|,)", between):

@@ -135,7 +135,7 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
     unknown = relation.free_names - attrs
     if unknown:
         raise GenerationError(
-            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr"
+            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} must be a dimension or an attr"
             f"{advice(relation, unknown)}\n  shape = {declaration.shape}"
         )
     order = {name: n for n, name in enumerate(expected)}

@@ -63,7 +63,7 @@ def listed_combinations(prototype: OpPrototype) -> list[Row]:
         if not parameter.dtypes:
             said = ", ".join(parameter.unknown_types) or "nothing"
             raise GenerationError(
-                f"{prototype.op_type}: the dtypes of {parameter.name} are not known; the prototype says {said}"
+                f"{prototype.op_type}: the dtypes of {parameter.name} must be dtypes of GE; the prototype says {said}"
             )
     lists: dict[Any, list[DataType]] = {}
     keys = []

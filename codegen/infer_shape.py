@@ -230,7 +230,10 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
                     among = ", ".join(map(self.emit, allowed))
                     steps.append(f"if ({self.input(name)}.present) CheckAmong({self.input(name)}, {{{among}}});")
                 case form.CheckDtype(name):
-                    raise self.fault(f"the dtype of {name} depends on a size")
+                    raise self.fault(
+                        f"the dtype of {name} depends on a size; expected a dtype that depends on inputs' dtypes and "
+                        "attrs"
+                    )
                 case form.SameDtype(names, _) if len(names) > 1:
                     steps.append(f"CheckSame({{{', '.join('&' + self.input(name) for name in names)}}});")
                 case form.Define(name, node):
@@ -299,10 +302,15 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
                 found = dtype or found
             elif dtype != found:
                 if self.asks_for_shape(leaf.condition):
-                    raise self.fault(f"the dtype of {name} depends on a size")
+                    raise self.fault(
+                        f"the dtype of {name} depends on a size; expected a dtype that depends on inputs' dtypes and "
+                        "attrs"
+                    )
                 found = ExpressionNode(Op.CHOICE, ExpressionKind.DTYPE, (leaf.condition, dtype, found))
         if found is not None and self.asks_for_shape(found):
-            raise self.fault(f"the dtype of {name} depends on a size")
+            raise self.fault(
+                f"the dtype of {name} depends on a size; expected a dtype that depends on inputs' dtypes and attrs"
+            )
         return found
 
 

@@ -33,11 +33,15 @@ class ExpressionWriter:
             )
         if len(relation.outputs) != len(prototype.outputs):
             raise self.fault(
-                f"the relation has {len(relation.outputs)} outputs, the prototype {len(prototype.outputs)}"
+                f"the relation has {len(relation.outputs)} outputs; expected {len(prototype.outputs)}, as the "
+                "prototype has"
             )
         for name in relation.attr_names & self.attrs.keys():
             if (kind := self.attrs[name][1].type) not in KINDS:
-                raise self.fault(f"attr {name} is a {kind.value}, which a shape cannot depend on")
+                raise self.fault(
+                    f"attr {name} is a {kind.value}, which a shape cannot depend on; expected one of "
+                    f"{', '.join(k.value for k in KINDS)}"
+                )
         try:
             kinds = {name: KINDS.get(a.type, AttrKind(ExpressionKind.OTHER)) for name, (_, a) in self.attrs.items()}
             self.form: form.Form = lower(relation, kinds)
@@ -45,10 +49,12 @@ class ExpressionWriter:
             raise self.fault(str(error)) from None
         for name in relation.inputs:
             if self.inputs[name][1].kind is ParameterKind.DYNAMIC:
-                raise self.fault(f"{name} is a dynamic input")
+                raise self.fault(
+                    f"{name} is a dynamic input, which generated InferShape does not support; write it by hand"
+                )
         for node in self.form.nodes:
             if node.op is Op.DTYPE and node.value not in GE_DTYPES:
-                raise self.fault(f"{node.value} is not a dtype of GE")
+                raise self.fault(f"{node.value} is not a dtype of GE; expected one of {', '.join(GE_DTYPES)}")
         #: Definitions that need shapes.
         self.of_shapes: set[str] = set()
 

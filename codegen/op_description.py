@@ -175,14 +175,19 @@ def project_operator(prototype: OpPrototype, relation: Relation, kernels: Kernel
         identifier(parameter.name)
     for parameter in prototype.outputs:
         if parameter.kind is ParameterKind.DYNAMIC:
-            raise GenerationError(f"{op_type}: {parameter.name} is a dynamic output, whose shapes no relation says")
+            raise GenerationError(
+                f"{op_type}: {parameter.name} is a dynamic output, whose shapes no relation says; write its InferShape "
+                "by hand"
+            )
     for attr in prototype.attrs:
         identifier(attr.name)
         if attr.type not in _OPDEF_ATTRS:
             valid = ", ".join(sorted(kind.value for kind in _OPDEF_ATTRS))
-            raise GenerationError(f"{op_type}: attr {attr.name} is a {attr.type.value}; an OpDef has {valid}")
+            raise GenerationError(f"{op_type}: attr {attr.name} is a {attr.type.value}; expected one of {valid}")
         if not attr.required and not attr.default_known:
-            raise GenerationError(f"{op_type}: the default of attr {attr.name}, {attr.default_text}, is not a constant")
+            raise GenerationError(
+                f"{op_type}: the default of attr {attr.name}, {attr.default_text}, is not a constant; write a literal"
+            )
     combinations = dtype_combinations(prototype, relation)
     typed = tuple(row for row in combinations if set(row) <= _KERNEL_DTYPES)
     if not typed:

@@ -72,7 +72,8 @@ def _exec(call: AclnnCall, schema: OperatorSchema, outputs: Sequence[str]) -> st
         )
         if not plain:
             raise GenerationError(
-                f"op-plugin's generator does not pass {argument.type} {argument.name} of {call.function}"
+                f"op-plugin's generator does not pass {argument.type} {argument.name} of {call.function}; generate an "
+                "eager library instead"
             )
         if argument.part is Part.OUTPUT:
             position = [p.name for p in schema.returns].index(prototype.outputs[argument.index].name)
@@ -81,7 +82,10 @@ def _exec(call: AclnnCall, schema: OperatorSchema, outputs: Sequence[str]) -> st
             side = prototype.inputs if argument.part is Part.INPUT else prototype.attrs
             written.append(arguments[argument.part is Part.INPUT, side[argument.index].name])
     if call.unused:
-        raise GenerationError(f"{call.function} has nothing for {', '.join(call.unused)}")
+        raise GenerationError(
+            f"{call.function} has no parameter for {', '.join(call.unused)}; leave them out, or name the parameters in "
+            "aclnn_arguments"
+        )
     in_order = [*(a.name for a in schema.arguments), *outputs] == written
     return call.function if in_order else ", ".join([call.function, *written])
 

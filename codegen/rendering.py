@@ -99,7 +99,9 @@ def python_literal(value: Any, data_type: str = "DataType") -> str:
         return f"float({str(value)!r})"
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)
-    raise GenerationError(f"{value!r} is not a value of an attr")
+    raise GenerationError(
+        f"{value!r} is not a value of an attr; expected a number, a bool, a string, or a list of them"
+    )
 
 
 def python_docstring(text: str, indent: str = "    ") -> str:
@@ -142,7 +144,9 @@ def write_if_different(path: Path, text: str | bytes) -> bool:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise GenerationError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise GenerationError(
+            f"{path}: cannot be written: {error.strerror or error}. Give another directory, or make it writable"
+        ) from error
     return True
 
 

@@ -34,6 +34,50 @@ def test_a_fault_of_form_is_named(text: str, fault: str | None) -> None:
     assert Message("here", text, raised=True).faults() == ([] if fault is None else [fault])
 
 
+def test_messages_say_what_to_write() -> None:
+    """What is left are findings of checks, reasons in tables, and texts that PyTorch has, too."""
+    left = [one for one in messages() if one.raised and not one.only_relays() and not one.says_what_to_write()]
+    assert len(left) <= 85, [f"{one.place}: {one.text}" for one in left]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("mode {} is not supported; expected {}", True),
+        ("x of shape {} is not supported on the host", False),
+        ("mode {} is not supported; 0 and 1 are", True),
+        ("reduction {} is not one of {}", True),
+        ("{} is mapped to an address; call aclrtUnmapMem first", True),
+        ("two attrs are named {}; rename one", True),
+        ("nothing to generate from {}", False),
+        ("attr {} has no type of {}; read as Int", False),
+        ("{} and {} have no common dtype", False),
+    ],
+)
+def test_what_to_write_is_recognized(text: str, says: bool) -> None:
+    assert Message("here", text, raised=True).says_what_to_write() is says
+
+
+def test_a_text_that_only_names_a_subject_relays_another() -> None:
+    assert [Message("here", text, raised=True).only_relays() for text in ("{}: {}", "node {}: {}", "{} fails")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_function_may_add_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(
+        "def f(text):\n"
+        "    def refuse(what):\n"
+        "        return ValueError(f'{text}: {what}; write NAME')\n"
+        "    raise refuse(f'{text!r} names nothing')\n"
+    )
+    monkeypatch.setattr(_messages, "ROOT", tmp_path)
+    assert [one.says_what_to_write() for one in python_messages(source) if one.raised] == [True]
+
+
 def test_python_texts_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "module.py"
     source.write_text(
@@ -55,7 +99,9 @@ def test_cpp_texts_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     source.write_text(
         '// "there is no message in a comment"\n'
         "void f(int size) {\n"
-        '    throw std::runtime_error("size " + std::to_string(size) + " is "\n'
+        '    throw std::runtime_error("size " +\n'
+        "                                                                                      std::to_string(size) +\n"
+        '                                                                                      " is "\n'
         '                             "no multiple of 8");\n'
         "}\n"
     )

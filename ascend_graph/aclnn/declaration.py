@@ -105,7 +105,7 @@ class DeclarationReader:
         names: set[str] = set()
         for parameter in own:
             if parameter.name in names:
-                raise self.problem(begin, f"two parameters are called {parameter.name}")
+                raise self.problem(begin, f"two parameters are called {parameter.name}; rename one")
             names.add(parameter.name)
         comment = source.comment_before(begin - len(declaration_head(self.code, begin).lstrip()))
         optional = documented_optional(comment)
@@ -148,7 +148,8 @@ class DeclarationReader:
                 number += 1
                 if number > MAX_PARAMETERS:
                     raise self.problem(
-                        place, f"has more than {MAX_PARAMETERS} parameters: that is not an aclnn function"
+                        place,
+                        f"has more than {MAX_PARAMETERS} parameters; expected the declaration of an aclnn function",
                     )
                 if b - a > MAX_PARAMETER:
                     raise self.problem(

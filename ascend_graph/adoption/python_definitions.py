@@ -44,11 +44,14 @@ def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
                 continue
             tree = ast.parse(data, str(path))
         except OSError as error:
-            findings.report(place, f"cannot be read: {error.strerror or error}")
+            findings.report(place, f"cannot be read: {error.strerror or error}; leave it out")
             continue
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None) or 1
-            findings.report(SourcePlace(place.file, line), f"is not Python: {getattr(error, 'msg', None) or error}")
+            findings.report(
+                SourcePlace(place.file, line),
+                f"is not Python: {getattr(error, 'msg', None) or error}. Correct it, or leave it out",
+            )
             continue
         _Reader(tree, place.file, findings).read()
 
@@ -295,7 +298,11 @@ class _Reader:
         if "target_lib" in given and not is_none(given["target_lib"]):
             found = self.library(given["target_lib"])
             if found is None:
-                self.findings.report(self.place(node), f"{name}: the library is not one that this module makes", name)
+                self.findings.report(
+                    self.place(node),
+                    f"{name}: the library is not one that this module makes; make it there with torch.library.Library",
+                    name,
+                )
                 return
             library = found
         if function is None or not isinstance(function.node, ast.FunctionDef):
@@ -335,7 +342,8 @@ class _Reader:
             if kind is None:
                 self.findings.report(
                     self.place(argument),
-                    f"{name}: the type of {argument.arg} is not one that torch makes a schema of",
+                    f"{name}: the type of {argument.arg} is not one that torch makes a schema of; write a type that "
+                    "torch.library.custom_op takes",
                     name,
                 )
                 return None
@@ -345,13 +353,18 @@ class _Reader:
             try:
                 value = "" if default is None else f"={ast.literal_eval(default)!r}"
             except (ValueError, SyntaxError):
-                self.findings.report(self.place(argument), f"{name}: the default of {argument.arg} is computed", name)
+                self.findings.report(
+                    self.place(argument), f"{name}: the default of {argument.arg} is computed; write a literal", name
+                )
                 return None
             parts.append(f"{kind} {argument.arg}{value}")
         returns = returned(node.returns)
         if returns is None:
             self.findings.report(
-                self.place(node), f"{name}: its return type is not one that torch makes a schema of", name
+                self.place(node),
+                f"{name}: its return type is not one that torch makes a schema of; write a type that "
+                "torch.library.custom_op takes",
+                name,
             )
             return None
         return f"{name}({', '.join(parts)}) -> {returns}"

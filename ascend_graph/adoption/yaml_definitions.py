@@ -30,7 +30,10 @@ def read_yaml(paths: Iterable[Path], root: Path, findings: Findings) -> None:
         try:
             data = path.read_bytes()
         except OSError as error:
-            findings.report(SourcePlace(relative(path, root), 1), f"cannot be read: {error.strerror or error}")
+            findings.report(
+                SourcePlace(relative(path, root), 1),
+                f"cannot be read: {error.strerror or error}; make the file readable, or leave it out",
+            )
             continue
         if len(data) <= _MAX_BYTES and _USEFUL.search(data) and b"op_api" in data:
             for line, text, entry in _entries(data.decode("utf-8", "replace").splitlines()):

@@ -49,4 +49,6 @@ class ForwardContext:
 
     def mark_dirty(self, *tensors: torch.Tensor) -> NoReturn:
         """Raise, for such operators write to none of their arguments."""
-        raise RuntimeError("mark_dirty: operators with backward= or forward= do not write to their arguments")
+        raise RuntimeError(
+            "mark_dirty: operators with backward= or forward= must not write to their arguments; return new tensors"
+        )

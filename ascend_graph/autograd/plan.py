@@ -110,9 +110,7 @@ class _Planner:
     def plan(self) -> GradientPlan:
         for side in (self.forward, self.backward):
             if written := [a.name for a in side.arguments if a.written]:
-                raise self.refuse(
-                    f"{side.name} writes {', '.join(written)} in place; gradients are for operators that write nothing"
-                )
+                raise self.refuse(f"{side.name} writes {', '.join(written)} in place; expected one that writes nothing")
         self.check_names()
         constant = {n for n, r in enumerate(self.forward.results) if r.name in self.wiring.constant}
         self.check_constants(constant)
@@ -157,7 +155,7 @@ class _Planner:
             known = {n for a in arguments for n in (a.name, a.also) if n} | set(more)
             if strangers := [n for n in names if n not in known]:
                 valid = ", ".join([*(a.name for a in arguments), *more]) or "nothing"
-                raise self.refuse(f"{section} names {', '.join(strangers)}; it may name {valid}")
+                raise self.refuse(f"{section} names {', '.join(strangers)}; expected one of {valid}")
 
     def source_named(self, argument: str, name: str) -> GradientSource:
         """Return the source that the author names for an argument."""
@@ -269,7 +267,7 @@ class _Planner:
             name, kind = given.name, given.kind
         if not _fits(kind, argument.kind):
             raise self.refuse(
-                f"its argument {argument.name} is {argument.kind}, but {name} of the forward operator is {kind}"
+                f"its argument {argument.name} is {argument.kind}; expected {kind}, as {name} of the forward operator is"
             )
 
     # ------------------------------------------------------------------------------------------------ what it returns
@@ -283,7 +281,7 @@ class _Planner:
         if strangers := [
             name for name in said if name not in known and not (name.isdigit() and int(name) < len(results))
         ]:
-            raise self.refuse(f"-> {', '.join(strangers)}: its returns are {', '.join(known)}")
+            raise self.refuse(f"-> {', '.join(strangers)}: expected one of its returns, {', '.join(known)}")
         for n, result in enumerate(results):
             target = self.target(n, result, said.get(known[n], said.get(str(n))), tensors)
             if target is None:
@@ -294,12 +292,14 @@ class _Planner:
                 self.line = replace(self.line, returns=(*self.line.returns, (known[n], "…")))
                 continue
             if gradient_of[target] is not None:
-                raise self.refuse(f"two of its outputs are the gradient of {self.forward.arguments[target].name}")
+                raise self.refuse(
+                    f"two of its outputs are the gradient of {self.forward.arguments[target].name}; expected one"
+                )
             gradient_of[target] = n
             if not _fits(result.kind, self.forward.arguments[target].kind):
                 raise self.refuse(
                     f"its output {known[n]} is {result.kind}, but {self.forward.arguments[target].name} of the forward "
-                    f"operator is {self.forward.arguments[target].kind}"
+                    f"operator is {self.forward.arguments[target].kind}; expected one type for both"
                 )
         return gradient_of
 
@@ -310,7 +310,7 @@ class _Planner:
             named = [n for n in tensors if said in (arguments[n].name, arguments[n].also)]
             if not named:
                 raise self.refuse(
-                    f"-> {result.name or index}: {said}: {said} is not an input ({', '.join(arguments[n].name for n in tensors)})"
+                    f"-> {result.name or index}: {said}: expected an input ({', '.join(arguments[n].name for n in tensors)})"
                 )
             return named[0]
         own = normalize(result.name)
@@ -349,7 +349,7 @@ class _Planner:
         left = []
         for n, result in enumerate(self.forward.results):
             if n in taken and n in constant:
-                raise self.refuse(f"constant: {result.name}, but its gradient feeds an argument")
+                raise self.refuse(f"constant: {result.name}, but its gradient feeds an argument; leave it out")
             if result.differentiable and n not in taken and n not in constant:
                 self.problems.append(f"it does not take the gradient of the output {result.name}")
                 left.append(result.name)

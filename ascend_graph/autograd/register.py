@@ -149,7 +149,8 @@ def tangent_of(forward: Any, binding: Binding) -> Gradient:
 def _check_differentiable(schema: OpSchema, what: str) -> None:
     if written := [argument.name for argument in schema.arguments if argument.mutated]:
         raise GradientError(
-            f"{schema.qualified_name} writes {', '.join(written)} in place: {what} is for operators that write nothing"
+            f"{schema.qualified_name} writes {', '.join(written)} in place: {what} is for operators that write "
+            "nothing. Register a functional variant"
         )
     if hidden := [a.name for a in schema.arguments if a.is_tensor and a.kwarg_only]:
         raise GradientError(
@@ -255,7 +256,8 @@ def _of_operator(operator: Any, forward: Binding, relation: Relation | None, wir
         overload, binding = operator, None
     if not is_functional_schema(overload._schema):
         raise GradientError(
-            f"{overload.name()} as the gradient of {forward.schema.qualified_name}: it writes to, or hands on, its arguments"
+            f"{overload.name()} as the gradient of {forward.schema.qualified_name}: it must neither write to its "
+            "arguments nor return them; register a functional variant"
         )
     schema = read_schema(overload._schema)
     name = schema.qualified_name if binding is None else binding.prototype.op_type

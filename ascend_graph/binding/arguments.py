@@ -150,7 +150,10 @@ class _Matcher(BindingState):
         argument = self.schema.arguments[position]
         if wanted is None:
             if not (argument.has_default or argument.optional):
-                raise self.refuse(f"arguments={{{argument.name!r}: None}}: {argument.name} has no default to stay at")
+                raise self.refuse(
+                    f"arguments={{{argument.name!r}: None}}: {argument.name} has no default to stay at; name the input "
+                    "or attr that it feeds"
+                )
             self.ignored.append(position)
             self.open.remove(position)
             return
@@ -184,9 +187,12 @@ class _Matcher(BindingState):
         candidates.sort(key=lambda target: target.is_input != argument.is_tensor)
         target = candidates[0]
         if wanted.convert is None and not target.accepts(argument):
-            raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {kind_of(target)} {name}")
+            raise self.refuse(
+                f"{argument.type_text} {argument.name} cannot feed {kind_of(target)} {name}; expected an argument of "
+                "its type"
+            )
         if target.source is not None:
-            raise self.refuse(f"arguments= feeds {name} twice")
+            raise self.refuse(f"arguments= feeds {name} twice; leave one of them out")
         self.decide(position, target, Evidence.EXPLICIT, wanted)
 
     def take_value(self, name: str, value: Any) -> None:
@@ -194,11 +200,11 @@ class _Matcher(BindingState):
         if target is None:
             known = ", ".join(argument.name for argument in self.schema.arguments)
             raise self.refuse(
-                f"arguments= mentions {name!r}, which is neither an argument ({known}) nor an input or attr of "
+                f"arguments= mentions {name!r}; expected an argument ({known}), or an input or attr of "
                 f"{self.prototype.op_type} ({names_of(self.targets)})"
             )
         if target.source is not None:
-            raise self.refuse(f"arguments= feeds {name} twice")
+            raise self.refuse(f"arguments= feeds {name} twice; leave one of them out")
         conversion = Conversion.CONST if target.is_input else Conversion.DIRECT
         target.source = ValueSource(None, Evidence.EXPLICIT, conversion, value=value)
 

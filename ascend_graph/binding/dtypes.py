@@ -120,7 +120,7 @@ def ge_dtype(value: Any) -> DataType:
     """
     found = ge_dtype_of_number(value) if isinstance(value, int) else by_torch_dtype().get(value)
     if found is None:
-        raise DtypeError(f"{value!r} is not a dtype that GE knows; it knows {', '.join(map(str, by_torch_dtype()))}")
+        raise DtypeError(f"{value!r} is not a dtype of GE; expected one of {', '.join(map(str, by_torch_dtype()))}")
     return found
 
 

@@ -262,8 +262,9 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> 
         kind = AclnnArgumentKind.DTYPE
         if not attr.required and attr.default_known and attr.default not in _GE_NUMBERS:
             raise EagerError(
-                f"{prototype.op_type}: attr {attr.name} is used as a dtype, but its default {attr.default!r} is not a dtype of GE, so its "
-                f"values have a meaning of their own: callers have to give GE's own numbers (arguments={{{attr.name!r}: "
+                f"{prototype.op_type}: attr {attr.name} is used as a dtype, but its default {attr.default!r} is not a "
+                "dtype of GE, so its "
+                f"values have a meaning of their own: give GE's own numbers (arguments={{{attr.name!r}: "
                 f"({attr.name!r}, int)}}, or dtypes = {attr.name}: ge in operators.ini)"
             )
     if attr.required or not attr.default_known:

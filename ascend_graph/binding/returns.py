@@ -161,7 +161,7 @@ class ReturnSearch:
             )
         outputs = [name for name in names if isinstance(name, str)]
         if len(set(outputs)) != len(outputs):
-            raise self.refuse(f"arguments={{{RETURNS!r}: {value!r}}} names an output twice")
+            raise self.refuse(f"arguments={{{RETURNS!r}: {value!r}}} names an output twice; name each once")
         return names
 
     def named_output(

@@ -99,7 +99,7 @@ def _pieces(text: str) -> Iterator[str]:
 def _type(text: str, whole: str) -> tuple[ArgumentKind, int, bool, bool, str, bool, str]:
     match = _TYPE.match(text)
     if match is None:
-        raise SchemaTextError(f"schema {_shown(whole)}: {text.strip()!r} does not begin with a type")
+        raise SchemaTextError(f"schema {_shown(whole)}: {text.strip()!r} must begin with a type, such as Tensor x")
     optional, depth, optional_elements = False, 0, False
     for mark in re.findall(r"\?|\[\s*\d*\s*\]", match["rest"]):
         if mark == "?":
@@ -127,7 +127,7 @@ def _arguments(text: str, whole: str) -> Iterator[SchemaArgument]:
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or (equals and not default):
             raise SchemaTextError(f"schema {_shown(whole)}: {piece!r} is not an argument; expected type name[=default]")
         if name in names:
-            raise SchemaTextError(f"schema {_shown(whole)}: two arguments are called {name}")
+            raise SchemaTextError(f"schema {_shown(whole)}: two arguments are called {name}; rename one")
         names.add(name)
         value = _default(default) if equals else None
         value = float(value) if kind is ArgumentKind.FLOAT and type(value) is int else value
@@ -154,7 +154,7 @@ def _returns(text: str, owners: dict[str, str], whole: str) -> Iterator[SchemaRe
     if text.startswith("("):
         close = _closing(text, 0)
         if text[close + 1 :].strip():
-            raise SchemaTextError(f"schema {_shown(whole)}: {text[close + 1 :].strip()!r} after the returns")
+            raise SchemaTextError(f"schema {_shown(whole)}: {text[close + 1 :].strip()!r} after the returns; remove it")
         text = text[1:close]
     elif not text:
         raise SchemaTextError(f"schema {_shown(whole)}: expected the returns after ->, or ()")

@@ -171,7 +171,7 @@ def explain(operator: Any) -> Explanation:
     found = find_registered(operator)
     if found is None:
         known = ", ".join(f"{op.op_type} ({op.overload})" for op in registered_ops()) or "none"
-        raise ExplainError(f"{operator!r} is not registered; registered are: {known}")
+        raise ExplainError(f"{operator!r} is not registered; expected one of: {known}")
     return Explanation(found)
 
 

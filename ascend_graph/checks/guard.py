@@ -97,7 +97,7 @@ def _key(operator: object) -> str:
         return operator
     if isinstance(operator, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
         return str(operator)
-    raise AscendGraphError(f"the guard watches overloads, packets or namespaces such as 'npu'; got {operator!r}")
+    raise AscendGraphError(f"expected an overload, a packet or a namespace such as 'npu', got {operator!r}")
 
 
 class Promise:

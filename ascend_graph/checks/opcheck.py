@@ -185,7 +185,7 @@ def _report(
         outcomes.append(_runs_outcome(subject, trial, drawer))
     if not trial.accepted and not trial.faults:
         raise SampleError(
-            f"{subject.overload} refuses each of {len(made)} calls; the first: {made[0]}: {trial.refused[0][1]}"
+            f"{subject.overload} refuses each of {len(made)} calls; give samples=. {made[0]}: {trial.refused[0][1]}"
         )
     rest = [name for name in names if name != "runs"]
     if trial.faults and (not trial.accepted or not (subject.device.type == "cpu" or is_active())):

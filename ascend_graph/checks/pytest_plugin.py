@@ -47,7 +47,9 @@ def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:
     importlib.import_module(module)
     operators = [op for op in registered_ops() if id(op) not in before] or registered_ops()
     if not operators:
-        raise pytest.UsageError(f"--check-operators {module}: the module registers no operator with ascend_graph")
+        raise pytest.UsageError(
+            f"--check-operators {module}: the module registers no operator with ascend_graph; name one that does"
+        )
     for operator in operators:
         for check in (*CHECKS, *ALONE):
             yield OperatorCheck.from_parent(

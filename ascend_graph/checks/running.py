@@ -62,7 +62,7 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                 case {"begins": _}:
                     begun = True
                 case {"error": message}:
-                    raise ModuleError(f"{request.module} cannot be imported: {message}")
+                    raise ModuleError(f"{request.module} cannot be imported: {message}. Correct that first")
                 case {"unknown": message}:
                     raise RequestError(message)
                 case {"operators": [], "registered": known}:
@@ -72,7 +72,8 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                             "ascend_graph.register_aclnn; where a function of it does, write module:function"
                         )
                     raise ModuleError(
-                        f"{request.module} does not register {', '.join(request.operators)}; it registers: {', '.join(known)}"
+                        f"{request.module} does not register {', '.join(request.operators)}; expected one of: "
+                        f"{', '.join(known)}"
                     )
                 case {"operators": _}:
                     listed = True
@@ -86,7 +87,7 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                     pass  # on its way out, with everything said
                 case {"died": str(how)}:
                     if not begun:
-                        raise ModuleError(f"{request.module}: Python did not start; why is said above")
+                        raise ModuleError(f"{request.module}: Python did not start; see the output above")
                     if not listed:
                         raise ModuleError(f"{request.module}: importing it {how}")
                     reports.append(
@@ -127,7 +128,7 @@ def _lines(request: CheckRequest, done: Sequence[str]) -> Iterator[dict[str, Any
     launcher = launcher_arguments(on_host=request.on_host)
     if request.strict and not is_strict(os.environ):
         if real_cann(os.environ) and not is_active():
-            raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here")
+            raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here; leave it out")
         launcher = ["-m", "ascend_graph.host", "--quiet", "--strict", *(["--force"] if is_active() else [])]
     command = [*launcher, "-m", "ascend_graph.checks.worker"]
     return answers(command, asked, limit=request.limit, restarts=lambda said: "start" in said)

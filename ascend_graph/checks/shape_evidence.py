@@ -231,7 +231,7 @@ def _described(prototype: OpPrototype, result: Any, inputs: Sequence[Any], sourc
     fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
     if len(outputs) not in (len(fresh), len(prototype.outputs)):
         raise ShapeFunctionError(
-            f"{source} returned {len(outputs)} outputs, the prototype has {len(prototype.outputs)}"
+            f"{source} returned {len(outputs)} outputs; expected {len(prototype.outputs)}, as the prototype has"
         )
     given = {p.name: spec for p, spec in zip(prototype.inputs, inputs, strict=True)}
     found: list[InferredOutput | None] = []

@@ -126,7 +126,7 @@ def _read(path: Path) -> tuple[Any, list[dict[str, Any]]]:
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"{path} is not a chrome trace: not JSON: {error}") from None
+        raise TraceError(f"{path} is not JSON: {error}; expected a chrome trace of torch.profiler") from None
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
         raise TraceError(
@@ -152,7 +152,9 @@ def _cost(models: list[CostModel], arguments: Mapping[str, Any]) -> Cost:
     fitting = [model for model in models if len(model.schema.arguments) == len(dims)]
     if len(fitting) != 1:
         which = "none" if not fitting else "several"
-        raise TraceError(f"{which} of its registered overloads takes the {len(dims)} arguments of the trace")
+        raise TraceError(
+            f"{which} of its registered overloads takes the {len(dims)} arguments of the trace; expected one"
+        )
     (model,) = fitting
     shapes, dtypes, attrs = {}, {}, {}
     for i, argument in enumerate(model.schema.arguments):
@@ -177,7 +179,7 @@ def _tensor(argument: str, dims: Any, dtype: Any) -> tuple[Any, Any]:
     if dtype in ("", "None", None):
         return None, None
     if dtype == "TensorList":
-        raise TraceError(f"traces do not have the dtypes of lists of tensors, such as {argument}")
+        raise TraceError(f"traces do not have the dtypes of lists of tensors; expected single tensors, not {argument}")
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise TraceError(
             f"the trace calls the dtype of {argument} {dtype!r}, and that is not one of {', '.join(DTYPES)}"
@@ -188,7 +190,7 @@ def _tensor(argument: str, dims: Any, dtype: Any) -> tuple[Any, Any]:
     except (TypeError, ValueError, OverflowError):
         shape = (-1,)
     if min(shape, default=0) < 0:
-        raise TraceError(f"the trace has {dims!r} as the shape of {argument}")
+        raise TraceError(f"the trace has {dims!r} as the shape of {argument}; expected sizes of 0 or more")
     return shape, DTYPES[dtype]
 
 
@@ -201,4 +203,6 @@ def _number(argument: torch.Argument, kind: Any, value: Any) -> Any:
         pass
     if kind in ("", "None") and isinstance(argument.type, torch.OptionalType) and "str" not in str(argument.type):
         return None
-    raise TraceError(f"its cost depends on {argument.name}, whose value the trace does not have")
+    raise TraceError(
+        f"its cost depends on {argument.name}, whose value the trace does not have; leave it out of flops="
+    )

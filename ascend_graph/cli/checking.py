@@ -310,7 +310,7 @@ def _traced(name: str) -> Picture:
         raise PictureError(f"{module} has no function {attribute!r}; it has: {known}")
     made = names[attribute]()
     if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0]) and isinstance(made[1], (tuple, list))):
-        raise PictureError(f"{name} returned {made!r:.200}: it returns what to compile, and a tuple of its arguments")
+        raise PictureError(f"{name} returned {made!r:.200}: expected what to compile, and a tuple of its arguments")
     return picture_of(made[0], *made[1])
 
 
@@ -363,7 +363,9 @@ def selftest(
     try:
         output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise click.ClickException(f"{output} cannot be written: {error.strerror or error}") from None
+        raise click.ClickException(
+            f"{output} cannot be written: {error.strerror or error}. Name another file"
+        ) from None
     click.echo(text if output_format == "json" else f"{as_text(results)}\nresults: {output}")
     sys.exit(not results["ok"])
 

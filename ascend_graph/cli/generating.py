@@ -102,7 +102,9 @@ def new(
     public = for_one_operator(schemas)
     for op_type, name in for_one_operator(names).items():
         if op_type in public:
-            raise click.BadParameter(f"{name!r}: --schema gives this operator a name", param_hint="--name")
+            raise click.BadParameter(
+                f"{name!r}: --schema gives this operator a name; leave --name out", param_hint="--name"
+            )
         public[op_type] = name
 
     project = generate_project(
@@ -175,7 +177,9 @@ def gen_raw_ops(paths: tuple[Path, ...], output: Path, stub: bool, output_format
     print_diagnostics(result.diagnostics)
     exit_on_errors(result)
     if not result.prototypes:
-        raise click.ClickException(f"no REG_OP in {', '.join(map(str, paths))}: nothing was written")
+        raise click.ClickException(
+            f"no REG_OP in {', '.join(map(str, paths))}: expected at least one; nothing was written"
+        )
     module = raw_op_module(result.prototypes)
     written = [write_if_different(output, module.source)]
     if stub:

@@ -107,7 +107,9 @@ class CppLibrary:
             try:
                 digest.update(path.name.encode(errors="surrogateescape") + b"\0" + path.read_bytes() + b"\0")
             except OSError as error:
-                raise BuildError(f"{self.name}: the source {path} cannot be read: {error.strerror or error}") from None
+                raise BuildError(
+                    f"{self.name}: give a readable source, not {path}: {error.strerror or error}"
+                ) from None
         options = (*self.link_first, *self.libraries, *self.flags, *self.link_options)
         for text in (*options, *self.depends_on, *self.kernel_compiler):
             digest.update(text.encode(errors="surrogateescape") + b"\0")
@@ -168,7 +170,9 @@ class CppLibrary:
                         result = self._compiled(cache, directory, key, time_limit)
                         if result is not None:
                             return result
-        raise BuildError(f"compiling {self.name}: its sources changed while they were compiled, {_ATTEMPTS} times")
+        raise BuildError(
+            f"compiling {self.name}: its sources changed {_ATTEMPTS} times while they were compiled; run it again"
+        )
 
     def _compiled(self, cache: Path, directory: BuildDirectory, key: str, time_limit: float | None) -> Path | None:
         """Compile the library and put it into the cache; return None if its sources changed meanwhile."""
@@ -309,7 +313,7 @@ def _run(
         try:
             output, _ = process.communicate(timeout=time_limit)
         except subprocess.TimeoutExpired:
-            raise BuildError(f"{what} took more than {time_limit:g} seconds") from None
+            raise BuildError(f"{what} took more than {time_limit:g} seconds; try again with less work") from None
     if process.returncode != 0:
         raise build_error(what, output, name)
 

@@ -33,7 +33,9 @@ def wait(what: str, command: Sequence[str]) -> None:
             if process.returncode != 0:
                 raise build_error(what, output, what)
     except OSError as error:
-        raise BuildError(f"{what}: {command[0]} does not start: {error.strerror or error}") from None
+        raise BuildError(
+            f"{what}: {command[0]} does not start: {error.strerror or error}; install it, or correct PATH"
+        ) from None
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -88,7 +88,7 @@ def check_takes_meta(overload: torch._ops.OpOverload) -> None:
         MetaError: It is not an overload, or the operator decomposes into others, which are asked instead of it.
     """
     if not isinstance(overload, torch._ops.OpOverload):
-        raise MetaError(f"a meta function belongs to one overload, such as {overload}.default; got {overload!r}")
+        raise MetaError(f"expected one overload, such as {overload}.default; got {overload!r}")
     if torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd"):
         raise MetaError(
             f"{overload.name()} has its decomposition (CompositeImplicitAutograd): torch asks the operators it consists of, "

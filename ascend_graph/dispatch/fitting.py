@@ -63,7 +63,9 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     arguments = {names.get(a.name, a.name): (n, a) for n, a in enumerate(schema.arguments)}
     strangers = names.keys() - {a.name for a in schema.arguments}
     if strangers:
-        raise refuse(f"names= mentions {', '.join(sorted(strangers))}; arguments: {', '.join(arguments)}")
+        raise refuse(
+            f"names= mentions {', '.join(sorted(strangers))}; expected some of the arguments: {', '.join(arguments)}"
+        )
     tensors = {name: entry for name, entry in arguments.items() if is_tensor(entry[1].type)}
     others = {name: entry for name, entry in arguments.items() if name not in tensors}
     for tensor in relation.input_tensors:
@@ -80,12 +82,15 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     if unknown:
         dims = sorted({name for t in relation.input_tensors for name in bound_names(t)})
         raise refuse(
-            f"{', '.join(sorted(unknown))} is neither a dimension nor an argument; "
+            f"{', '.join(sorted(unknown))} must be a dimension or an argument; "
             f"dimensions: {', '.join(dims) or 'none'}; arguments that are not tensors: {', '.join(others) or 'none'}"
             f"{advice(relation, unknown, [*dims, *others])}"
         )
     if len(relation.outputs) != len(schema.returns):
-        raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
+        raise refuse(
+            f"the relation has {len(relation.outputs)} output(s); expected {len(schema.returns)}, as the schema has "
+            "returns"
+        )
     for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
         _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
     attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
@@ -128,13 +133,17 @@ def _fit_output(
         isinstance(a.shape, Itself) for a in output.alternatives
     ):
         raise refuse(
-            f"output {output.name} is {'a list' if _is_list(returned.type) else 'not a list'} of tensors in the schema"
+            f"output {output.name} is {'a list' if _is_list(returned.type) else 'not a list'} of tensors in the "
+            "schema; it must be so in the relation"
         )
     itself = any(isinstance(a.shape, Itself) for a in output.alternatives)
     alias = returned.alias_info
     if alias is None:
         if itself:
-            raise refuse(f"output {output.name} would be the input itself, but the schema does not declare the alias")
+            raise refuse(
+                f"output {output.name} would be the input itself, but the schema does not declare the alias; write "
+                "Tensor(a) in it"
+            )
         return
     owner = next(
         (a for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set), None

@@ -89,7 +89,7 @@ def _module(library: CppLibrary) -> ModuleType:
     path = library.build()
     spec = importlib.util.spec_from_file_location(library.name, path)
     if spec is None or spec.loader is None:
-        raise EagerError(f"{path} is not an extension module")
+        raise EagerError(f"{path} is not an extension module; name a .so file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

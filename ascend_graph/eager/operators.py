@@ -243,11 +243,13 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
         itself = all(isinstance(a.shape, Itself) for a in output.alternatives)
         if output.name in in_place and not itself:
             raise EagerError(
-                f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'"
+                f"{schema.prototype.op_type}: {output.name} is written in place; the relation must say just "
+                f"'{output.name}'"
             )
         if any(isinstance(a.shape, ValueOutput) for a in output.alternatives):
             raise EagerError(
-                f"{schema.prototype.op_type}: {output} is a value, not a tensor that an aclnn function writes\n  relation: {relation}"
+                f"{schema.prototype.op_type}: {output} is a value; expected a tensor that an aclnn function writes\n  "
+                f"relation: {relation}"
             )
     expected = [p.name for p in schema.returns]
     unknown = outputs.keys() - {p.name for p in schema.prototype.outputs}

@@ -48,7 +48,9 @@ def bridge() -> ModuleType:
         )
     spec = importlib.util.spec_from_file_location(NAME, Path(path))
     if spec is None or spec.loader is None:
-        raise HostRuntimeError(f"ASCEND_GRAPH_HOST_BRIDGE={path} is not an extension module")
+        raise HostRuntimeError(
+            f"ASCEND_GRAPH_HOST_BRIDGE={path} is not an extension module; unset it, or name a .so file"
+        )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

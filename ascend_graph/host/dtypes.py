@@ -29,7 +29,7 @@ def torch_dtype(ge_dtype: int) -> torch.dtype:
         return _TORCH[DataType(ge_dtype)]
     except (KeyError, ValueError):
         known = ", ".join(f"{int(number)} ({number.name})" for number in _TORCH)
-        raise HostRuntimeError(f"ge::DataType {ge_dtype} has no dtype in PyTorch; those that have: {known}") from None
+        raise HostRuntimeError(f"ge::DataType {ge_dtype} has no dtype in PyTorch; expected one of {known}") from None
 
 
 def ge_dtype(dtype: torch.dtype) -> DataType:
@@ -41,7 +41,7 @@ def ge_dtype(dtype: torch.dtype) -> DataType:
     try:
         return _GE[dtype]
     except KeyError:
-        raise HostRuntimeError(f"{dtype} has no ge::DataType; those that have: {', '.join(map(str, _GE))}") from None
+        raise HostRuntimeError(f"{dtype} has no ge::DataType; expected one of {', '.join(map(str, _GE))}") from None
 
 
 def proto_dtype(number: int) -> DataType:
@@ -52,5 +52,6 @@ def proto_dtype(number: int) -> DataType:
         return DataType[ProtoDataType.Name(number).removeprefix("DT_")]
     except (KeyError, ValueError):
         raise HostRuntimeError(
-            f"the graph has a tensor of dtype number {number}, which ge::DataType does not have"
+            f"the graph has a tensor of dtype number {number}, which ge::DataType does not have; expected a number of "
+            "it"
         ) from None

@@ -31,7 +31,9 @@ def source_directory() -> Path:
         sources = Path(directory) / "csrc"
         if (sources / "bridge").is_dir():
             return sources
-    raise HostRuntimeError("the host runtime's C++ sources are not installed next to ascend_graph/host")
+    raise HostRuntimeError(
+        "the host runtime's C++ sources are not installed next to ascend_graph/host; install ascend-graph again"
+    )
 
 
 def host_path(environment: Mapping[str, str]) -> str:

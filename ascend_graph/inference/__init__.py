@@ -67,7 +67,7 @@ def signature_of(schema: torch.FunctionSchema) -> OperatorSignature:
         raise InferenceError(f'{schema.name} returns nothing, so no shape can be found. Write: shape="->"')
     if any("Tensor" not in str(r.type) for r in schema.returns):
         raise InferenceError(
-            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns)}, not tensors only"
+            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns)}; expected tensors only"
         )
     outputs = tuple("List[" in str(r.type) for r in schema.returns)
     return OperatorSignature(schema.name, tuple(tensors), tuple(attrs), outputs)
@@ -140,7 +140,9 @@ def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
     """
     existing = existing_meta(overload)
     if existing is not None:
-        raise InferenceError(f"{overload} has a meta function already ({existing}); nothing is inferred")
+        raise InferenceError(
+            f"{overload} has a meta function already ({existing}); nothing is inferred. Remove it first"
+        )
     return infer_relation(overload, overload._schema, **options)
 
 

@@ -121,9 +121,13 @@ class Runner:
         try:
             run = self._worker.call(dict(values), self.limit)
         except TimeoutError:
-            raise KernelError(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
+            raise KernelError(
+                f"{self.schema.name} did not return within {self.limit} s for {shapes}; give shape= or samples="
+            ) from None
         except _CrashedError as error:
-            raise KernelError(f"{self.schema.name} crashed the process it ran in ({error}) for {shapes}") from None
+            raise KernelError(
+                f"{self.schema.name} crashed the process it ran in ({error}) for {shapes}; give shape= or samples="
+            ) from None
         if run.error:
             self.last_error = run.error
         else:
@@ -185,7 +189,9 @@ class _Kernel:
         outputs = tuple(result) if several else (result,)
         name = self.schema.name
         if len(outputs) != len(lists):
-            raise KernelError(f"{name} returned {len(outputs)} output(s), its schema says {len(lists)}: {self.schema}")
+            raise KernelError(
+                f"{name} returned {len(outputs)} output(s); expected {len(lists)} by its schema: {self.schema}"
+            )
         given = {
             t.untyped_storage().data_ptr(): key
             for key, value in values.items()
@@ -202,9 +208,9 @@ class _Kernel:
     def tensor(self, tensor: Any, number: int, given: Mapping[int, str]) -> Returned:
         name = self.schema.name
         if not isinstance(tensor, torch.Tensor):
-            raise KernelError(f"{name} returned {type(tensor).__name__} as output {number}, not a tensor")
+            raise KernelError(f"{name} returned {type(tensor).__name__} as output {number}; expected a tensor")
         if tensor.layout is not torch.strided:
-            raise KernelError(f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors")
+            raise KernelError(f"output {number} of {name} is {tensor.layout}; expected a strided tensor")
         owner = given.get(tensor.untyped_storage().data_ptr())
         declared = self.schema.returns[number].alias_info is not None
         aliased = owner is not None and tensor.untyped_storage().nbytes() and not declared

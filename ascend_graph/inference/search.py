@@ -96,7 +96,9 @@ class Search:
         for values in samples:
             run = self.experiments.call(values)
             if run.error:
-                raise InferenceError(f"{self.signature.name} raised for a sample: {run.error}")
+                raise InferenceError(
+                    f"{self.signature.name} raised for a sample: {run.error}. Give samples= that it takes"
+                )
             runs.append((values, run.outputs))
         if len({repr(self.experiments.observation(v, o)) for v, o in runs}) < 3:
             raise InferenceError(f"{len(runs)} sample(s) say too little: give at least three of different shapes")

@@ -88,7 +88,9 @@ class RegisteredPackage:
         found = registry.get(self._names.get(op_type, ""))
         if found is None:
             near = difflib.get_close_matches(op_type, self.operators, 3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            hint = (
+                f"; did you mean {' or '.join(near)}?" if near else f"; expected one of {len(self.operators)} op types"
+            )
             raise KeyError(f"{op_type}: {self.directory} has no such operator{hint}")
         return found
 

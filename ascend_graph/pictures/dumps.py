@@ -54,7 +54,9 @@ def read_message(text: str, what: str = "text") -> Message:
             elif mark in ("}", ">"):
                 if len(stack) == 1 or name:
                     wrong = "a name without a value" if name else f"a {mark} too many"
-                    raise PictureError(f"{what} is not protobuf text: {wrong} at character {found.start()}")
+                    raise PictureError(
+                        f"{what} is not protobuf text, which is expected: {wrong} at character {found.start()}"
+                    )
                 stack.pop()
                 name = ""
             elif mark in ("[", "]"):
@@ -62,11 +64,13 @@ def read_message(text: str, what: str = "text") -> Message:
                 name = name if is_list else ""
             continue
         if not name:
-            raise PictureError(f"{what} is not protobuf text: a value without a name at character {found.start()}")
+            raise PictureError(
+                f"{what} is not protobuf text, which is expected: a value without a name at character {found.start()}"
+            )
         stack[-1].setdefault(name, []).append(value)
         name = name if is_list else ""
     if end != len(text) or len(stack) > 1 or name:
-        raise PictureError(f"{what} is not protobuf text: not understood from character {end} on")
+        raise PictureError(f"{what} is not protobuf text, which is expected, from character {end} on")
     return top
 
 
@@ -86,7 +90,7 @@ def read_dump(path: Path) -> Graph:
     try:
         message = read_message(path.read_text(encoding="utf-8", errors="replace"), str(path))
     except OSError as error:
-        raise PictureError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise PictureError(f"{path} cannot be read: {error.strerror or error}. Name a readable dump") from None
     if "node" in message:
         nodes = [_of_pbtxt(node) for node in _messages(message, "node")]
     else:
@@ -110,7 +114,7 @@ def dump_files(paths: Iterable[Path]) -> list[Path]:
             raise PictureError(f"{path} does not exist: name a dump, a directory of dumps, or MODULE:NAME")
         inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
         if not inside:
-            raise PictureError(f"{path} has no dump in it: no file ends in {' or '.join(SUFFIXES)}")
+            raise PictureError(f"{path} has no dump in it: expected a file that ends in {' or '.join(SUFFIXES)}")
         found += inside
     return found
 

@@ -82,11 +82,11 @@ class Picture:
             ".json": lambda: json.dumps(self.as_dict(), indent=2) + "\n",
         }
         if path.suffix not in forms:
-            raise PictureError(f"{path}: a picture is written as {', '.join(forms)}")
+            raise PictureError(f"{path}: expected a file that ends in {', '.join(forms)}")
         try:
             path.write_text(forms[path.suffix](), encoding="utf-8", errors="replace")
         except OSError as error:
-            raise PictureError(f"{path} cannot be written: {error.strerror or error}") from None
+            raise PictureError(f"{path} cannot be written: {error.strerror or error}. Name another file") from None
         return path
 
 

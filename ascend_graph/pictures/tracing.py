@@ -83,11 +83,12 @@ def picture(
             error = str(raised).strip().partition("\n")[0]
             if not any(Path(directory).iterdir()):
                 raise PictureError(
-                    f"{_name(function)} cannot be captured as a graph: {type(raised).__name__}: {error}"
+                    f"{_name(function)} cannot be captured as a graph: {type(raised).__name__}: {error}. Correct the "
+                    "function: it must compile in one graph"
                 ) from raised
         ge_graphs = [read_dump(path) for path in _dumps(Path(directory))]
     if not ge_graphs:
-        raise PictureError(f"{_name(function)} cannot be captured as a graph: it runs nothing on the NPU")
+        raise PictureError(f"{_name(function)} cannot be captured as a graph: it must run something on the NPU")
     times: Mapping[bool, Mapping[str, float]] = {}
     if run and not error and is_active():
         times = _times(compiled, args, kwargs)

@@ -108,7 +108,7 @@ class LiteralReader:
         while offset < len(text):
             match = _TOKEN.match(text, offset)
             if match is None:
-                raise LiteralError(f"{text[offset]!r} was not understood", offset)
+                raise LiteralError(f"{text[offset]!r} was not understood; write a literal", offset)
             kind = match.lastgroup or ""
             if kind != "space":
                 self.tokens.append((kind, match.group(), offset))
@@ -151,7 +151,9 @@ class LiteralReader:
     def enter(self) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise LiteralError(f"brackets or operators are nested deeper than {MAX_DEPTH}", self.offset())
+            raise LiteralError(
+                f"brackets or operators are nested deeper than {MAX_DEPTH}; simplify the expression", self.offset()
+            )
 
     def choice(self, condition: object, offset: int) -> object:
         chosen = self.expression()
@@ -284,7 +286,7 @@ class LiteralReader:
         else:
             values = {} if kind is None else {"max": kind.highest, "min": kind.lowest, "lowest": kind.lowest}
         if kind is None or which not in values:
-            raise LiteralError(f"numeric_limits<{target}>::{which}() is not known here", offset)
+            raise LiteralError(f"numeric_limits<{target}>::{which}() is not known here; write the number", offset)
         return Number(values[which], kind)
 
 

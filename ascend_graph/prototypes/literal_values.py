@@ -144,11 +144,11 @@ def parse_number(token: str, offset: int) -> Number:
         suffix = _SUFFIX.search(text).group()  # type: ignore[union-attr]  # it matches the empty end
         digits = text[: len(text) - len(suffix)]
         if len(digits) > 80:
-            raise LiteralError(f"{token[:30]}… does not fit into 64 bits", offset)
+            raise LiteralError(f"{token[:30]}… does not fit into 64 bits; write a smaller number", offset)
         base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 8 if digits[0] == "0" and len(digits) > 1 else 10)
         return integer_literal(int(digits, base), suffix, decimal=base == 10)
     except (ValueError, OverflowError):
-        raise LiteralError(f"{token[:40]} is not a number", offset) from None
+        raise LiteralError(f"{token[:40]} is not a number; write one", offset) from None
     except ConstantError as error:
         raise LiteralError(str(error), offset) from None
 
@@ -159,7 +159,7 @@ def cast_value(target: str, value: object, offset: int) -> object:
         return require_value(offset, convert, as_number(value, offset), kind)
     if target.rpartition("::")[2] == "DataType":
         return data_type_of(value)
-    raise LiteralError(f"a cast to {target} is not known here", offset)
+    raise LiteralError(f"a cast to {target} is not known here; write the value without it", offset)
 
 
 def data_type_of(value: object) -> DataType:
@@ -170,7 +170,7 @@ def data_type_of(value: object) -> DataType:
             return DataType(value.value)
         except ValueError:
             pass
-    raise LiteralError(f"{shown(value)} is not a ge::DataType")
+    raise LiteralError(f"{shown(value)} is not a ge::DataType; write one, such as DT_FLOAT")
 
 
 def shown(value: object) -> str:

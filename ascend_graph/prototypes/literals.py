@@ -51,7 +51,7 @@ def _string(value: object) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise LiteralError(f"the string {text[:40]!r} is not UTF-8") from None
+        raise LiteralError(f"the string {text[:40]!r} is not UTF-8; save the file as UTF-8") from None
 
 
 def _tuple(value: object) -> tuple[object, ...]:
@@ -71,7 +71,7 @@ def _bytes(value: object) -> bytes:
 
 def _nothing(value: object) -> None:
     if value is not None and value != ():
-        raise LiteralError(f"only an empty object can be a default here, not {shown(value)}")
+        raise LiteralError(f"{shown(value)} cannot be a default here; expected an empty object")
 
 
 _SCALARS: dict[AttrType, Callable[[object], AttrValue]] = {

@@ -74,7 +74,7 @@ def parse_msopgen(source: SourceText) -> ParseResult:
         )
         return ParseResult((), tuple(source.diagnostics))
     except (RecursionError, ValueError) as error:
-        source.report(Severity.ERROR, 0, f"this JSON cannot be read: {error}")
+        source.report(Severity.ERROR, 0, f"this JSON cannot be read: {error}. Correct it")
         return ParseResult((), tuple(source.diagnostics))
     places = [match.start() for match in _OP.finditer(source.text)]
     for index, item in enumerate(data if isinstance(data, list) else [data]):
@@ -109,7 +109,7 @@ class _Reader:
 
     def op(self, item: Any) -> OpPrototype:
         if not isinstance(item, dict) or "op" not in item:
-            raise _Invalid('an msOpGen description is an object with "op", "input_desc", "output_desc" and "attr"')
+            raise _Invalid('an msOpGen description must be an object with "op", "input_desc", "output_desc" and "attr"')
         self.op_type = self.name(item["op"], "the op")
         return OpPrototype(
             self.op_type,
@@ -133,7 +133,7 @@ class _Reader:
         for name in names:
             self.name(name, f'an entry of "{key}"')
         if len(set(names)) < len(names):
-            raise _Invalid(f'{self.op_type}: "{key}" has two entries of one name')
+            raise _Invalid(f'{self.op_type}: "{key}" has two entries of one name; rename one')
         return entries
 
     def parameters(self, item: dict[str, Any], key: str) -> tuple[Parameter, ...]:
@@ -179,7 +179,9 @@ class _Reader:
                 default = _default(attr_type, value)
                 found.append(Attr(name, attr_type, False, default, "" if value is None else str(value)))
             except LiteralError as error:
-                self.warn(f"attr {name}: the default {value!r} is not {attr_type.value} ({error})")
+                self.warn(
+                    f"attr {name}: the default {value!r} is not {attr_type.value} ({error}); write a value of that type"
+                )
                 found.append(Attr(name, attr_type, False, None, str(value), False))
         return tuple(found)
 

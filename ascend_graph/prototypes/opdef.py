@@ -256,9 +256,7 @@ class _ClassReader:
                     text = _plain(self.source.expanded(text, call.offset))
                     facts = read_type(text)
                 if facts.problems and _COMPUTED.search(text):
-                    self.warn(
-                        call.offset, f"type of {name}: {argument[:80]} is computed; a build of the project says it"
-                    )
+                    self.warn(call.offset, f"type of {name}: {argument[:80]} is computed; build the project to know it")
                     parameter = Parameter(name, kind, unknown_types=(argument[:80],))
                     continue
                 for problem_offset, message in facts.problems:
@@ -314,7 +312,7 @@ class _ClassReader:
         kind = _KINDS.get(name)
         if kind is None:
             close = difflib.get_close_matches(name, _KINDS, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; known are {', '.join(_KINDS)}"
-            self.warn(offset, f"{name} is unknown{hint} Read as REQUIRED")
+            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(_KINDS)}."
+            self.warn(offset, f"{name} is unknown; {hint} Read as REQUIRED")
             return ParameterKind.REQUIRED
         return kind

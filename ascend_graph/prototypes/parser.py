@@ -186,7 +186,7 @@ class _Definition:
                 return self._prototype()
             else:
                 close = difflib.get_close_matches(call, _CALLS, 1)
-                hint = f"; did you mean .{close[0]}?" if close else f"; known are {', '.join(_CALLS)}"
+                hint = f"; did you mean .{close[0]}?" if close else f"; expected one of {', '.join(_CALLS)}"
                 raise self._problem(match.start(1), f"REG_OP({self.op_type}) has no call .{call}{hint}")
 
     def _problem(self, offset: int, message: str) -> _SyntaxProblem:
@@ -306,7 +306,7 @@ class _Definition:
             attr_type = _FOREIGN_ATTR_TYPES.get(type_name)
             if attr_type is None:
                 close = difflib.get_close_matches(type_name, _ATTR_TYPES, 1)
-                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(_ATTR_TYPES)}"
+                hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(_ATTR_TYPES)}"
                 raise self._problem(
                     type_offset, f"REG_OP({self.op_type}): attr {name} has the unknown type {type_name}; {hint}"
                 )
@@ -333,7 +333,7 @@ class _Definition:
         text = _BLANKS.sub(" ", raw.strip()) if '"' not in raw else raw.strip()
         if not text:
             value = read_default(attr_type, "")
-            self._warn(min(comma, end), f"attr {name} has no default; {value!r} is assumed")
+            self._warn(min(comma, end), f"attr {name} has no default; {value!r} is assumed. Write one")
             return value, "", True
         try:
             try:

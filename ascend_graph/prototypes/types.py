@@ -136,7 +136,7 @@ class _TypeReader:
                 else:
                     self._name(token, offset, following)
             else:
-                self._problem(offset, f"{token!r} was not understood")
+                self._problem(offset, f"{token!r} was not understood; write a list of dtypes such as DT_FLOAT")
         self._check_end(open_brackets)
         return TypeFacts(
             tuple(self.dtypes),
@@ -161,7 +161,7 @@ class _TypeReader:
         if colons[0] == ":":
             self._problem(colons[1], f"':' stands where '::' is meant; write {name}::")
         if name not in _QUALIFIERS:
-            self._problem(offset, f"{name} is not a type; TensorType is meant here")
+            self._problem(offset, f"{name} is not a type; write TensorType")
 
     def _name(self, name: str, offset: int, following: str) -> None:
         dtype = DTYPE_BY_GE_NAME.get(name)

@@ -192,7 +192,7 @@ class _Builder:
             setter(op.attr[attr.name], attr, value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise RawOpError(
-                f"{self.description.op_type}: {argument}={value!r} is not a value of the attr type {attr.type.value} "
+                f"{self.description.op_type}: {argument}={value!r} must be a value of the attr type {attr.type.value} "
                 f"({attr.field.annotation}): {error}"
             ) from error
 

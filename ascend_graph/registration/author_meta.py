@@ -185,5 +185,8 @@ def _returned(
     assert spec.dtype is not None
     name = TORCH_NAMES.get(spec.dtype)
     if name is None or not hasattr(torch, name):
-        raise MetaError(f"{prototype.op_type}: InferDataType gives {spec.dtype.ge_name}, which torch does not have")
+        raise MetaError(
+            f"{prototype.op_type}: InferDataType gives {spec.dtype.ge_name}, which torch does not have; expected a "
+            "dtype of torch"
+        )
     return torch.empty(spec.shape, dtype=getattr(torch, name), device=device)

@@ -102,10 +102,10 @@ def _counted(operator: str, relation: Relation, formula: str, schema: torch.Func
         counted = parse_relation(f"{inputs} -> flops[{formula}]{clauses}")
         strangers = sorted(counted.free_names - {a.name for a in schema.arguments})
     except RelationError as error:
-        raise FlopsError(f"{operator}: flops={formula!r} is not a formula over {relation}: {error}") from None
+        raise FlopsError(f"{operator}: flops={formula!r} must be a formula over {relation}: {error}") from None
     if strangers:
         raise FlopsError(
-            f"{operator}: flops={formula!r}: {', '.join(strangers)} is not a dimension or attr of {relation}"
+            f"{operator}: flops={formula!r}: {', '.join(strangers)} must be a dimension or attr of {relation}"
         )
     return counted
 

@@ -28,7 +28,9 @@ def import_extension(module: str) -> None:
             sys.path.insert(0, "")
             importlib.import_module(module)
     except (ImportError, OSError) as error:
-        raise OperatorNotFoundError(f"{module}: cannot be imported: {error}") from error
+        raise OperatorNotFoundError(
+            f"{module}: cannot be imported: {error}. Install it, or correct its name"
+        ) from error
 
 
 def find_overload(name: str) -> torch._ops.OpOverload:

@@ -83,7 +83,7 @@ def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[s
     strangers = sorted(mentioned - set(ge_names.values()) - own)
     if hint := advice(relation, strangers, sorted({*own, *ge_names.values()})):
         raise BindingError(
-            f"{op_type}: the relation {relation} mentions {', '.join(strangers)}, which is neither a dimension nor an argument; "
+            f"{op_type}: the relation {relation} mentions {', '.join(strangers)}; expected dimensions and arguments; "
             f"arguments: {', '.join(sorted(own))}{hint}"
         )
     if binding.prototype.op_type == binding.schema.qualified_name:  # without a prototype there is one set of names

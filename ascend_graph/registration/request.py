@@ -120,7 +120,7 @@ def _check_functions(
     """Raise if a function is not callable, or if aclnn arguments are given for an operator with its own kernel."""
     for name, function in (("meta", meta), ("converter", converter)):
         if function is not None and not callable(function):
-            raise RegistrationError(f"{op_type}: {name}={function!r} is not a function")
+            raise RegistrationError(f"{op_type}: {name}={function!r} must be a function")
     if overload is not None and (aclnn is not None or aclnn_arguments):
         raise RegistrationError(
             f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
@@ -349,7 +349,7 @@ def read_aclnn_request(
 def _check_arguments(function: str, arguments: Mapping[str, Any] | None, op_type: str | None) -> None:
     if arguments and op_type is None:
         raise RegistrationError(
-            f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
+            f"{function}: arguments= is for a prototype: give op_type=, or say what the function's parameters are in "
             "aclnn_arguments="
         )
 
@@ -367,10 +367,12 @@ def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments:
     try:
         parsed = torch._C.parse_schema(f"{namespace}::{bare}")
     except RuntimeError as error:
-        raise RegistrationError(f"{function.name}: schema={text!r} does not parse: {str(error).strip()}") from None
+        raise RegistrationError(
+            f"{function.name}: schema={text!r} must parse as a schema of torch: {str(error).strip()}"
+        ) from None
     if parsed.overload_name:
         raise RegistrationError(
-            f"{function.name}: schema={text!r} names the overload {parsed.overload_name}; one operator is one overload, the default"
+            f"{function.name}: schema={text!r} names the overload {parsed.overload_name}; expected no overload name"
         )
     return bind_schema(function, read_schema(parsed), bare, arguments)
 
@@ -392,6 +394,7 @@ def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any
                 kept.append((tuple(args), dict(kwargs)))
             case _:
                 raise RegistrationError(
-                    f"{op_type}: samples[{n}] is {type(sample).__name__}; a sample is (args, kwargs), such as ((x, y), {{}})"
+                    f"{op_type}: samples[{n}] is {type(sample).__name__}; expected (args, kwargs), such as ((x, y), "
+                    f"{{}})"
                 )
     return tuple(kept)

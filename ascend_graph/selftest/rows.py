@@ -218,7 +218,7 @@ def _exports(directory: Path, modules: Sequence[str]) -> Iterator[_Measured]:
                 torch._dynamo.reset()
                 sample = SampleGenerator(op, 0).draw(0, "export", sizes=(4, 6, 8), absent=[], plain=True)
                 if sample is None:
-                    raise ValueError("no call could be drawn for it")
+                    raise ValueError(f"no call of {op.overload.name()} could be drawn from its relation")
                 leaves, structure = tree_flatten((sample.args, dict(sample.kwargs)))
                 place = directory / f"{op.overload.name().replace('::', '.')}_{kind}"
                 tensors = sample.on(torch.device("npu", 0)).tensors

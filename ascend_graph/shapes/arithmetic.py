@@ -61,7 +61,7 @@ def within(number: Any, shown: object) -> Any:
     # Asking a symbolic number itself would be a guard for every operation.
     known = number if number.__class__ is int else getattr(getattr(number, "node", None), "hint", None)
     if known.__class__ is int and not -MAX_NUMBER <= known <= MAX_NUMBER:
-        raise ShapeError(f"{shown} is beyond 64 bits: {known if abs(known) < 2**128 else 'a larger number'}")
+        raise ShapeError(f"{shown} must fit into 64 bits: {known if abs(known) < 2**128 else 'a larger number'}")
     return number
 
 
@@ -120,7 +120,7 @@ def item_of(items: Sequence[Any], at: int, shown: object) -> Any:
 def position_of(items: Sequence[Any], wanted: Any, shown: object) -> int:
     """Return the first position of a number in a list."""
     if wanted not in items:
-        raise ShapeError(f"{shown}: {show(items)} does not hold {wanted}")
+        raise ShapeError(f"{shown}: {show(items)} must hold {wanted}")
     return items.index(wanted)
 
 
@@ -130,7 +130,7 @@ def reshape(
     """Return the wanted sizes, with -1 replaced so that the number of elements stays that of ``source``."""
     for size in wanted:
         if isinstance(size, bool) or decide(size < -1):
-            raise ShapeError(f"{shown}: {show(size)} is not a size: {show(list(wanted))}")
+            raise ShapeError(f"{shown}: {show(size)} must be a size, 0 or more, or -1: {show(list(wanted))}")
     unknown = [n for n, size in enumerate(wanted) if decide(size == -1)]
     if len(unknown) > 1:
         raise ShapeError(f"{shown}: only one size may be -1, got {list(wanted)}")
@@ -140,7 +140,7 @@ def reshape(
         fits = elements == rest
     else:
         if rest.__class__ is int and rest == 0:
-            raise ShapeError(f"{shown}: -1 next to a size of 0 means nothing: {list(wanted)}")
+            raise ShapeError(f"{shown}: -1 next to a size of 0 means nothing: {list(wanted)}. Give all sizes")
         fits = elements % rest == 0
     if fits is not True:
         check(fits, lambda: f"{shown}: {elements} elements do not fill {list(wanted)}")
@@ -150,12 +150,12 @@ def reshape(
 def axes_of(axes: Sequence[Any], many: bool, rank: int, shown: str) -> tuple[int, ...]:
     """Return the axes of a list, counted from 0; exactly one unless ``many``."""
     if not many and len(axes) != 1:
-        raise ShapeError(f"{shown}: one dimension has one axis, got {list(axes)}")
+        raise ShapeError(f"{shown}: expected one axis for one dimension, got {list(axes)}")
     found = []
     for given in axes:
         axis = None if isinstance(given, bool) else whole(given)
         if axis is None:
-            raise ShapeError(f"{shown}: an axis is an integer, got {show(given)}")
+            raise ShapeError(f"{shown}: an axis must be an integer, got {show(given)}")
         if not -rank <= axis < rank:
             raise ShapeError(
                 f"{shown}: axis {axis} is out of range; with {rank} dimension(s) it is from {-rank} to {rank - 1}"

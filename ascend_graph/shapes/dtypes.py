@@ -63,7 +63,7 @@ def promote_names(a: str, b: str) -> str:
     if low in _UNSIGNED and high in (*_ORDER[_FLOAT], "bfloat16", "float4_e2m1fn_x2"):
         return high
     if not {a, b} <= _PROMOTING:
-        raise ValueError(f"{a} and {b} have no common dtype")
+        raise ValueError(f"{a} and {b} have no common dtype; write the dtype that is meant")
     category = CATEGORY[high]
     if {a, b} == {"bfloat16", "bcomplex32"}:
         return "bcomplex32"
@@ -150,7 +150,7 @@ class DtypeSystem(Generic[T]):
         if CATEGORY[higher] != _FLOAT:
             return lower
         if higher not in COMPLEX_OF:
-            raise ValueError(f"{higher} and {lower} have no common dtype")
+            raise ValueError(f"{higher} and {lower} have no common dtype; write the dtype that is meant")
         return self.complex_of_bfloat16 if higher == "bfloat16" else COMPLEX_OF[higher]
 
     def _number(self, value: object) -> str:

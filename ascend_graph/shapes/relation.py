@@ -277,7 +277,9 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
         value = item.value.name if isinstance(item.value, Index) else item.value
         if isinstance(item, DimensionGroup):
             if not isinstance(value, Name):
-                raise RelationError(f"input {tensor.name}: a group of an input is a name", relation.source, tensor.at)
+                raise RelationError(
+                    f"input {tensor.name}: a group of an input must be a name", relation.source, tensor.at
+                )
             groups.add(value.id)
         elif isinstance(value, Name) and (
             not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")

@@ -88,7 +88,9 @@ def sample(
             if not optional:
                 raise
             reason = error  # an absent input may be what an output needs
-    raise RelationSampleError(f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}")
+    raise RelationSampleError(
+        f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}. Give samples="
+    )
 
 
 def _demand_sizes(shapes: Mapping[str, Any]) -> None:
@@ -96,7 +98,7 @@ def _demand_sizes(shapes: Mapping[str, Any]) -> None:
     for name, shape in shapes.items():
         for one in shape if isinstance(shape, list) else [shape or ()]:
             if any(size < 0 for size in one):
-                raise ShapeError(f"{name} would have a negative size: {one}")
+                raise ShapeError(f"{name} would have a negative size: {one}; expected 0 or more")
 
 
 class _Choice:
@@ -167,7 +169,9 @@ class _Choice:
         for axes, sizes in placed:
             for axis, size in zip(axes, sizes, strict=True):
                 if not isinstance(axis, int) or not -rank <= axis < rank or result[axis] is not None:
-                    raise ShapeError(f"no axis {axis} in {rank} dimensions, or named twice")
+                    raise ShapeError(
+                        f"axis {axis} is not there, or named twice; expected each of {rank} dimensions once"
+                    )
                 result[axis] = size
         rest = iter(ordered)
         return tuple(next(rest) if size is None else size for size in result)
@@ -215,7 +219,7 @@ class _Choice:
             case Binary(("+" | "-" | "*" | "//" | "%") as operator, left, right):
                 a, b = self.number(left), self.number(right)
                 if operator in ("//", "%") and b == 0:
-                    raise ShapeError(f"{node} divides by 0")
+                    raise ShapeError(f"{node} divides by 0; expected another divisor")
                 return {
                     "+": lambda: a + b,
                     "-": lambda: a - b,
@@ -226,9 +230,9 @@ class _Choice:
             case FunctionCall("ceildiv", (left, right)):
                 a, b = self.number(left), self.number(right)
                 if b <= 0:
-                    raise ShapeError(f"{node} divides by {b}")
+                    raise ShapeError(f"{node} divides by {b}; expected a divisor above 0")
                 return -(-a // b)
-        raise ShapeError(f"cannot choose a size for {node}")
+        raise ShapeError(f"cannot choose a size for {node}; give samples=")
 
     def input_dtype(self, tensor: Tensor, before: Mapping[str, Any]) -> str:
         dtype = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)

@@ -125,10 +125,10 @@ def convert(number: Number, target: CppType) -> Number:
         return Number(int(number.value != 0), BOOL)
     if isinstance(number.value, float):
         if not math.isfinite(number.value) or not target.lowest <= int(number.value) <= target.highest:
-            raise ConstantError(f"{number.value!r} has no value of type {target.name}")
+            raise ConstantError(f"{number.value!r} must fit into {target.name}")
         return Number(int(number.value), target)
     if number.type is _WIDE and not target.lowest <= number.value <= target.highest:
-        raise ConstantError(f"{number.value} does not fit into {target.name}")
+        raise ConstantError(f"{number.value} must fit into {target.name}")
     value = number.value & (1 << target.bits) - 1
     return Number(value - (1 << target.bits) if target.signed and value > target.highest else value, target)
 
@@ -148,7 +148,10 @@ def integer_literal(value: int, suffix: str, *, decimal: bool) -> Number:
             return Number(value, candidate)
     if decimal and value <= ULONG.highest:
         return Number(value, _WIDE)
-    raise ConstantError(f"{value if value < 1 << 128 else 'a number of so many digits'} does not fit into 64 bits")
+    raise ConstantError(
+        f"{value if value < 1 << 128 else 'a number of so many digits'} does not fit into 64 bits; write a smaller "
+        "number"
+    )
 
 
 def _promoted(number: Number) -> Number:
@@ -190,11 +193,11 @@ def binary(symbol: str, left: Number, right: Number) -> Number:
         if symbol not in _FLOATING:
             raise ConstantError(f"{symbol!r} needs integers")
         if symbol == "/" and b == 0:
-            raise ConstantError("division by zero in '/' or '%'")
+            raise ConstantError("division by zero in '/' or '%'; write another divisor")
         return _fitted(_FLOATING[symbol](float(a), float(b)), common)
     if symbol in ("/", "%"):
         if b == 0:
-            raise ConstantError("division by zero in '/' or '%'")
+            raise ConstantError("division by zero in '/' or '%'; write another divisor")
         quotient = abs(int(a)) // abs(int(b))  # C++ rounds toward zero
         quotient = quotient if (a < 0) == (b < 0) else -quotient
         return _fitted(quotient if symbol == "/" else int(a) - int(b) * quotient, common)
@@ -224,7 +227,7 @@ def _fitted(value: int | float, kind: CppType) -> Number:
     if isinstance(value, float):
         return Number(_rounded(value) if kind is FLOAT else value, kind)
     if kind.signed and not kind.lowest <= value <= kind.highest:
-        raise ConstantError(f"{value} does not fit into {kind.name}")
+        raise ConstantError(f"{value} must fit into {kind.name}")
     return Number(value & kind.highest if not kind.signed else value, kind)
 
 

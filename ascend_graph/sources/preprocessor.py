@@ -277,7 +277,8 @@ class _Pass:
             self._remark(
                 Severity.ERROR,
                 start,
-                f"more than {MAX_CONDITIONS:,} characters of conditions: all below this count as undecided",
+                f"more than {MAX_CONDITIONS:,} characters of conditions: all below this count as undecided. Split the "
+                "file",
             )
             return _NOTHING
         lookup = _Lookup(self.result.macros, start, undefined)

@@ -82,7 +82,9 @@ class SourceText:
             try:
                 self.code, self._pieces = self._expander.code(self.code, names)
             except WorkLimitError as error:
-                self.report(Severity.ERROR, error.offset, f"{error}; no macro that defines ops was replaced")
+                self.report(
+                    Severity.ERROR, error.offset, f"{error}; no macro that defines ops was replaced. Correct it"
+                )
 
     def origin(self, offset: int) -> int:
         """Map an offset in the code to the text; they differ only after expanded macros."""
@@ -140,7 +142,7 @@ class SourceText:
             return self._expander.text(text, place, names)
         except WorkLimitError as error:
             if not self.full:
-                self.report(Severity.ERROR, offset, f"{error}; nothing more is replaced in this file")
+                self.report(Severity.ERROR, offset, f"{error}; nothing more is replaced in this file. Correct it")
             self._names = self._macros = {}
             return text
 
@@ -161,7 +163,7 @@ class SourceText:
         try:
             return self._expander.code(self.code, used_by(self._names, names))[0]
         except WorkLimitError as error:
-            self.report(Severity.ERROR, error.offset, f"{error}; no macro with {word} was replaced")
+            self.report(Severity.ERROR, error.offset, f"{error}; no macro with {word} was replaced. Correct it")
             return self.code
 
     def add_included(self, path: Path) -> None:
@@ -255,7 +257,7 @@ def read_source(path: Path, limit: int | None = None) -> SourceText:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}. Name a readable file") from error
     remark = ""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", errors="replace")

@@ -86,7 +86,8 @@ def _argument(
         return f"static_cast<float>({text})" if narrow else text
     if argument.part is Part.COMPUTED:
         raise GenerationError(
-            f"{schema.name}: the parameter {argument.name} is computed by a Python function, which generated C++ cannot call"
+            f"{schema.name}: the parameter {argument.name} is computed by a Python function, which generated C++ "
+            "cannot call; give a constant, or register the operator with register_op"
         )
     if argument.part is Part.INPUT:
         return arguments[f"input {prototype.inputs[argument.index].name}"][2]

@@ -61,7 +61,7 @@ def declared_operators(
         earlier = first.setdefault(function.name, function)
         if not function.agrees_with(earlier):
             raise GenerationError(
-                f"{function.name} is declared in two ways, and nothing says which one its library has:\n"
+                f"{function.name} is declared in two ways, and nothing says which one its library has. Remove one:\n"
                 f"  {FILE}:{earlier.line}: {earlier}\n  {FILE}:{function.line}: {function}"
             )
         if earlier is not function:
@@ -98,7 +98,10 @@ def _operator(function: AclnnFunction, shape: str) -> DeclaredOperator:
         p.value in (ValueKind.TENSOR, ValueKind.TENSOR_LIST) and p.direction is not Direction.OUT
         for p in function.parameters
     ):
-        raise EagerError("it reads no tensor, so nothing says that it runs on the NPU")
+        raise EagerError(
+            "it reads no tensor, so nothing says that it runs on the NPU; expected an input of type aclTensor or "
+            "aclTensorList"
+        )
     derived = derive(function, None, _nulls(function), outputs)
     made = operator_schema(derived.schema.prototype, derived.schema.name)
     # What a prototype has no word for is as the declaration says: scalars of any type, and what may be null.

@@ -36,7 +36,7 @@ def idle_kernels(
     """Add kernels that no operator launches to ``left_out``; raise if there are no operators."""
     if not operators and kernel_sources is not None:
         reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
-        raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project: --kernel OP=…'}")
+        raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project give --kernel OP=…'}")
     if kernel_sources is not None:
         launched = {o.launch.kernel.name for o in operators if o.launch}
         idle = [name for name in kernel_sources.by_name if name not in launched]
@@ -62,7 +62,8 @@ def plan_operators(
             continue
         if op_type in calls and (declaration.aclnn or declaration.aclnn_arguments or declaration.dtypes):
             raise GenerationError(
-                f"{ini}, [{op_type}]: aclnn, aclnn_arguments and dtypes are for prototypes; this operator is the function itself"
+                f"{ini}, [{op_type}]: aclnn, aclnn_arguments and dtypes are for prototypes. Leave them out: this "
+                "operator is the function itself"
             )
         relation = relation_of(schema, declaration, ini)
         where = f"{ini}, [{op_type}]"

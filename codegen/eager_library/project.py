@@ -181,10 +181,10 @@ def generate_project(
             generated_schemas[name] = operator.schema
     skipped += not_derived
     if not generated_schemas:
-        reasons = (
-            "; ".join(f"{name}: {why}" for name, why in skipped) or "it has neither a REG_OP nor an aclnn function"
+        reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "expected a REG_OP or an aclnn function"
+        raise GenerationError(
+            f"nothing to generate: give other sources than {', '.join(map(str, given)) or header}: {reasons}"
         )
-        raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     overrides = Overrides(
         shapes or {},
         gradients or {},

@@ -69,7 +69,8 @@ def public_schema(base: OperatorSchema, text: str, arguments: str, package: str,
     if only_name := _NAME.match(text):
         if arguments:
             raise GenerationError(
-                f"{where}: arguments = {arguments}: schema = {text} is a name without arguments; "
+                f"{where}: arguments = {arguments}: schema = {text} is a name without arguments. Write the whole "
+                "schema: "
                 f"{_write(only_name[1] or package, replace(base, name=only_name[2]))}"
             )
         name = _checked_name(only_name[1] or package, only_name[2], where)

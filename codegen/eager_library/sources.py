@@ -36,7 +36,9 @@ def kernels_among(target: Path, given: Sequence[Path]) -> tuple[list[Path], Kern
             found = [path]
             named.append(path)
         elif not found:
-            raise GenerationError(f"{path} has neither prototypes nor kernels in it")
+            raise GenerationError(
+                f"{path} has neither prototypes nor kernels in it; expected a REG_OP or a __global__ function"
+            )
         kernels += found
     if kernels:
         return prototypes, read_kernels(kernels, named=named)

@@ -75,7 +75,9 @@ def cpp_value(kind: AclnnArgumentKind, value: AttrValue) -> str:
             else f"{'-' if value < 0 else ''}std::numeric_limits<double>::infinity()"
         )
     if not isinstance(value, int):
-        raise GenerationError(f"{value!r} is not a value of an attr of an aclnn function")
+        raise GenerationError(
+            f"{value!r} is not a value of an attr of an aclnn function; expected a number, a string, or a list of them"
+        )
     return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
 
 
@@ -93,13 +95,15 @@ def attr_value(argument: CppArgument) -> str:
     }
     if kind is AclnnArgumentKind.SCALARS or argument.argument.is_null:
         raise GenerationError(
-            f"attr {argument.argument.name} is one that C++ does not keep for a gradient: null, or a list of scalars"
+            f"attr {argument.argument.name} is null or a list of scalars, which C++ does not keep for a gradient; "
+            "register the gradient in Python"
         )
     if argument.argument.default is None:
         return str(value.get(kind, name))
     if kind in _LISTS:
         raise GenerationError(
-            f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient"
+            f"attr {argument.argument.name}: a schema cannot express the default of this list, so that it has no "
+            "gradient; give the attr as an argument"
         )
     return f"{name}.has_value() ? c10::IValue({'std::string(*' + name + ')' if kind is AclnnArgumentKind.STRING else '*' + name}) : c10::IValue()"
 

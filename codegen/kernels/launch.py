@@ -111,7 +111,7 @@ def _read(declaration: str, sources: KernelSources, where: str) -> tuple[KernelF
     instance = " ".join((match[2] or "").split())
     if instance and len(instance.split(",")) > len(kernel.templates):
         raise GenerationError(
-            f"{where}: {kernel.name}<{instance}>: the kernel has {len(kernel.templates)} template parameters"
+            f"{where}: {kernel.name}<{instance}>: expected at most {len(kernel.templates)} template parameters"
         )
     if not instance and not kernel.by_dtype:
         raise GenerationError(
@@ -173,9 +173,7 @@ def _operands(op: CppOperator, where: str) -> tuple[LaunchOperand, ...]:
         member = _cpp_name(names[argument.is_input, parameter.name])
         if isinstance(parameter, Parameter):
             if parameter.kind is ParameterKind.DYNAMIC:
-                raise GenerationError(
-                    f"{where}: {parameter.name} is a list of tensors; kernels are launched with single ones"
-                )
+                raise GenerationError(f"{where}: {parameter.name} is a list of tensors; expected single tensors")
             operands.append(
                 LaunchOperand(
                     member, "Tensor", f"shape_of({cpp.name})", f"args.{node[parameter.name]}",
@@ -190,10 +188,13 @@ def _operands(op: CppOperator, where: str) -> tuple[LaunchOperand, ...]:
                 LaunchOperand(member, type_, eager.format(cpp.value), in_node, parameter.name, argument=cpp.name)
             )
         else:
-            raise GenerationError(f"{where}: attr {parameter.name} is a list of dtypes, which no launch function takes")
+            raise GenerationError(
+                f"{where}: attr {parameter.name} is a list of dtypes, which no launch function takes; expected a "
+                "number, a bool or a list of numbers"
+            )
     for position, output in enumerate(schema.returns):
         if output.kind is ParameterKind.DYNAMIC:
-            raise GenerationError(f"{where}: {output.name} is a list of tensors; kernels are launched with single ones")
+            raise GenerationError(f"{where}: {output.name} is a list of tensors; expected single tensors")
         member = _cpp_name(output.name)
         operands.append(
             LaunchOperand(

@@ -208,7 +208,7 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None, named: Iterabl
     if not kernels:
         names = ", ".join(str(path) for path in given) or "no file"
         raise GenerationError(
-            f"{names}: no kernel is defined there: __global__ __aicore__ void add_custom(GM_ADDR x, …) {{…}}"
+            f"{names}: no kernel is defined there; write __global__ __aicore__ void add_custom(GM_ADDR x, …) {{…}}"
         )
     defining = {path for path, names in own_structs.items() if names} | {k.file for k in kernels.values()}
     _check_named(named, sources, defining)

@@ -143,7 +143,7 @@ Signature* required_symbol(const char* name) {
     if (symbol == nullptr) {
         throw MissingFunction(
             std::string(name) +
-            " is not in libopapi.so, or libopapi.so is not found; is CANN's set_env.sh sourced?");
+            " is not in libopapi.so, or libopapi.so is not found; source CANN's set_env.sh");
     }
     return symbol;
 }
@@ -180,7 +180,8 @@ inline FunctionPtr find_function(const std::string& name, bool package_only = fa
             throw MissingFunction(
                 name + " is in " + library +
                 ", which is not a custom operator package's, and no header declared it when this "
-                "library was generated: its parameters are not known");
+                "library was generated: its parameters are not known. Generate the library with its header, "
+                "--aclnn");
         }
     }
     if (run != nullptr) {
@@ -386,7 +387,10 @@ class Arguments {
   private:
     template <typename T>
     const T* own(int (*destroy)(const T*), T* object, const char* made_by) {
-        if (object == nullptr) throw AclnnError(std::string(made_by) + " returned null" + recent_error(), -1);
+        if (object == nullptr)
+            throw AclnnError(std::string(made_by) + " returned null" + recent_error() +
+                                 "; check that CANN and torch_npu go together: ascend-graph doctor",
+                             -1);
         owned_.emplace_back(Owned{reinterpret_cast<int (*)(const void*)>(destroy), object});
         return object;
     }
@@ -469,7 +473,9 @@ struct Call {
     }
 
     [[noreturn]] static void fail(const std::string& function, int code) {
-        throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
+        const std::string recent = Arguments::recent_error();
+        throw AclnnError(function + " failed with error " + std::to_string(code) +
+                             (recent.empty() ? "; set ASCEND_SLOG_PRINT_TO_STDOUT=1 to see why" : recent),
                          code);
     }
 
@@ -588,7 +594,8 @@ inline std::vector<at::Scalar> scalars_of(const c10::List<bool>& numbers) {
 // A number that a function wrote into host memory, as an output of its operator.
 template <typename T>
 void read_back(const char* op, const at::Tensor& output, T number) {
-    TORCH_CHECK(output.numel() == 1, op, ": the function gives one number, not a tensor ", describe(output));
+    TORCH_CHECK(output.numel() == 1, op,
+                ": the function gives one number; expected an output of one element, not ", describe(output));
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         output.fill_(static_cast<int64_t>(number));
     } else {
@@ -603,7 +610,10 @@ int64_t ranged(const char* name, int64_t value) {
                           ? value >= 0
                           : value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
                                 value <= static_cast<int64_t>(std::numeric_limits<T>::max());
-    TORCH_CHECK(fits, name, " is ", value, ", which does not fit its parameter of the aclnn function");
+    TORCH_CHECK(
+        fits, name, " is ", value, ", which does not fit; expected ",
+        std::is_unsigned_v<T> && sizeof(T) == 8 ? 0 : static_cast<int64_t>(std::numeric_limits<T>::min()),
+        " or more, as the aclnn function's parameter of ", 8 * sizeof(T), " bits holds");
     return value;
 }
 

@@ -18,7 +18,8 @@ namespace detail {
 
 inline void check(aclError error, const char* function) {
     if (error != ACL_SUCCESS)
-        throw std::runtime_error(std::string(function) + " failed with error " + std::to_string(error));
+        throw std::runtime_error(std::string(function) + " failed with error " + std::to_string(error) +
+                                 "; set ASCEND_SLOG_PRINT_TO_STDOUT=1 to see why");
 }
 
 // While a graph is captured, a thread may only copy to the device at once in the relaxed mode.

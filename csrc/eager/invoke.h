@@ -90,7 +90,8 @@ class Invocation {
 
     void push(int64_t bits) {
         if (slots_ == kStackSlots)
-            throw std::length_error("an aclnn function with more than 256 parameters on the stack");
+            throw std::length_error(
+                "an aclnn function has too many parameters; expected at most 256 beyond the registers");
         stack_[slots_++] = bits;
     }
 

@@ -218,7 +218,8 @@ class Kernel : public c10::OperatorKernel {
         for_each_tensor(arguments, [&](const at::Tensor& tensor, const TensorArgument&) {
             if (!device && tensor.is_privateuseone()) device = tensor.device();
         });
-        if (!device) refuse("no argument is a tensor on an NPU" + shown(op, arguments));
+        if (!device)
+            refuse("no argument is a tensor on an NPU; expected at least one" + shown(op, arguments));
         for_each_tensor(arguments, [&](const at::Tensor& tensor, const TensorArgument& argument) {
             const bool listed = (argument.dtypes >> static_cast<unsigned>(tensor.scalar_type()) & 1) != 0;
             if (listed && tensor.device() == *device) return;
@@ -241,8 +242,8 @@ class Kernel : public c10::OperatorKernel {
             if (value.isNone() || (value.isTensor() && !value.toTensor().defined())) continue;
             if (!argument.only.isNone() && value == argument.only) continue;
             refuse("argument " + op.schema().arguments()[argument.position].name() + " is " +
-                   describe_value(value) + ", but " + plan_->function +
-                   " has nothing for it: it may only be " + describe_value(argument.only));
+                   describe_value(value) + ", but " + plan_->function + " has nothing for it; expected " +
+                   describe_value(argument.only));
         }
     }
 
@@ -475,9 +476,8 @@ class Kernel : public c10::OperatorKernel {
 
     int64_t ranged(const Parameter& parameter, int64_t value) const {
         if (value >= parameter.low && value <= parameter.high) return value;
-        refuse(std::to_string(value) + " does not fit a parameter of " + plan_->function +
-               ", which has values from " + std::to_string(parameter.low) + " to " +
-               std::to_string(parameter.high));
+        refuse(std::to_string(value) + " does not fit a parameter of " + plan_->function + "; expected " +
+               std::to_string(parameter.low) + " to " + std::to_string(parameter.high));
     }
 
     // A list of tensors, told from other vectors.

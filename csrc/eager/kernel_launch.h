@@ -60,7 +60,7 @@ class KernelLaunch {
                      std::initializer_list<at::ScalarType> dtypes) const {
         if (!tensor || !tensor->defined()) return {};
         TORCH_CHECK(tensor->device() == device_, op_, ": ", name, " is on ", tensor->device(),
-                    ", but another tensor is on ", device_);
+                    "; expected all tensors on ", device_);
         check_dtype(name, *tensor, dtypes);
         return plain(*tensor).contiguous();
     }

@@ -28,8 +28,9 @@ struct Tensor {
     int64_t size(int64_t n) const {
         const int64_t at = n < 0 ? n + dim() : n;
         if (at < 0 || at >= dim()) {
-            throw std::out_of_range("dimension " + std::to_string(n) + " of a tensor of " +
-                                    std::to_string(dim()));
+            throw std::out_of_range("dimension " + std::to_string(n) +
+                                    " is out of range; expected less than " + std::to_string(dim()) +
+                                    ", the dimensions of the tensor");
         }
         return sizes[static_cast<size_t>(at)];
     }
@@ -46,7 +47,8 @@ T narrow(int64_t value) {
     static_assert(std::is_integral_v<T>);
     const T result = static_cast<T>(value);
     if (static_cast<int64_t>(result) != value || (std::is_unsigned_v<T> && value < 0)) {
-        throw std::out_of_range(std::to_string(value) + " does not fit into the kernel's parameter of " +
+        throw std::out_of_range(std::to_string(value) +
+                                " does not fit; expected a number that the kernel's parameter holds, of " +
                                 std::to_string(8 * sizeof(T)) + " bits");
     }
     return result;
@@ -76,8 +78,8 @@ T as(const Given& given) {
     const Bytes bytes = bytes_of(given);
     if (bytes.size() != sizeof(T)) {
         throw std::invalid_argument("the launch gives " + std::to_string(bytes.size()) +
-                                    " bytes of tiling data, the kernel's structure has " +
-                                    std::to_string(sizeof(T)));
+                                    " bytes of tiling data; expected " + std::to_string(sizeof(T)) +
+                                    ", the size of the kernel's structure");
     }
     T value;
     std::memcpy(&value, bytes.data(), sizeof(T));

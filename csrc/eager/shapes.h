@@ -36,8 +36,9 @@ inline void check_dtype(const char* op, const char* name, at::TensorList tensors
 
 // Demands the number of dimensions; `open` shapes may have more.
 inline void check_rank(const char* pattern, const at::Tensor& tensor, int64_t rank, bool open) {
-    TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "",
-                rank, " dimension(s), the input has ", tensor.dim(), ": ", tensor.sym_sizes());
+    TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, ": expected ",
+                open ? "at least " : "", rank, " dimension(s), the input has ", tensor.dim(), ": ",
+                tensor.sym_sizes());
 }
 
 inline void check_size(const char* pattern, const char* name, const c10::SymInt& size,
@@ -84,7 +85,7 @@ inline c10::SymDimVector shape(std::initializer_list<Piece> pieces) {
 
 // Numbers of a relation are integers of 63 bits and a sign; what is beyond is refused, as in Python.
 inline c10::SymInt within(bool overflow, int64_t number) {
-    TORCH_CHECK(!overflow && number != INT64_MIN, "a size is beyond 64 bits");
+    TORCH_CHECK(!overflow && number != INT64_MIN, "a size is beyond 64 bits; give smaller inputs");
     return number;
 }
 template <typename Known, typename Symbolic>
@@ -156,7 +157,8 @@ inline c10::SymInt elements(const at::Tensor& tensor) {
 // The dtype of an output that an argument names.
 inline at::ScalarType scalar_type(int64_t dtype) {
     TORCH_CHECK(dtype >= 0 && dtype < static_cast<int64_t>(at::ScalarType::NumOptions), dtype,
-                " is not a dtype of torch");
+                " is not a dtype of torch; expected 0 to ",
+                static_cast<int64_t>(at::ScalarType::NumOptions) - 1);
     return static_cast<at::ScalarType>(dtype);
 }
 

@@ -119,7 +119,7 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
             "may be an attr by another",
         ),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": "z"}, r"has no input or attr 'z'; it has x"),
-        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"w": "x"}, "mentions 'w', which is neither an argument"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"w": "x"}, "mentions 'w'; expected an argument"),
         ("(Tensor x, Tensor w) -> Tensor", ["INPUT(x, F)", Y], {"x": "x", "w": "x"}, "feeds x twice"),
         ("(Tensor x, str s) -> Tensor", ["INPUT(x, F)", Y, "ATTR(s, Int, 0)"], {"s": "s"}, "str s cannot feed"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": None}, "has no default to stay at"),

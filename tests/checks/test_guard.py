@@ -85,5 +85,5 @@ def test_strides_of_dimensions_of_size_one_do_not_matter(operator: Make) -> None
 
 
 def test_what_cannot_be_watched() -> None:
-    with pytest.raises(AscendGraphError, match="overloads, packets or namespaces"):
+    with pytest.raises(AscendGraphError, match="expected an overload, a packet or a namespace"):
         MetaGuard([3])

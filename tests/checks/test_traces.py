@@ -103,7 +103,7 @@ def test_what_traces_do_not_say_is_counted(operators: dict[str, Any], tmp_path: 
     profiled(path, lambda: (torch.ops.traces.cat([x, x]), torch.ops.traces.mm(x[None], x[:, None])))
     content = path.read_text()
     assert ascend_graph.add_costs(path, output) == TraceCosts(
-        1, {"traces::cat: traces do not have the dtypes of lists of tensors, such as xs": 1}
+        1, {"traces::cat: traces do not have the dtypes of lists of tensors; expected single tensors, not xs": 1}
     )
     assert path.read_text() == content
     assert [event["name"] for event in events(output) if "Bytes" in event["args"]] == ["traces::mm"]
@@ -123,7 +123,7 @@ def test_traces_as_torch_npu_writes_them(operators: dict[str, Any], tmp_path: Pa
         event("repeated", "8;\r\n", "float;\r\nScalar"),
     ]
     path.write_text(json.dumps(calls))
-    reason = "traces::repeated: its cost depends on times, whose value the trace does not have"
+    reason = "traces::repeated: its cost depends on times, whose value the trace does not have; leave it out of flops="
     assert ascend_graph.add_costs(path) == TraceCosts(2, {reason: 1})
     mm, scaled, _ = events(path)
     assert (mm["args"]["FLOPs"], mm["args"]["Bytes"]) == (2 * 8 * 16 * 4, 2 * (128 + 64 + 32))

@@ -170,7 +170,7 @@ def test_the_gradient_may_be_taken_out(tmp_path: Path, header: Path) -> None:
         ("[AddCustom]\nshape = x[n -> z[n]\n", r"operators.ini, \[AddCustom\]: expected"),
         ("[AddCustom]\nshape = w[n] -> z[n]\n", "w is not an input or output; there are x, y, z"),
         ("[AddCustom]\nshape = x[n] -> \n", "the output z is missing"),
-        ("[AddCustom]\nshape = x[n] -> z[k]\n", "k is neither a dimension nor an attr"),
+        ("[AddCustom]\nshape = x[n] -> z[k]\n", "k must be a dimension or an attr"),
         (
             "[AddCustom]\nshape = x -> z like x\nbackward = Nothing\n",
             "the gradient of AddCustom is 'Nothing', which is not an operator here",
@@ -200,7 +200,7 @@ def test_a_wrong_declaration_changes_nothing(tmp_path: Path, header: Path, ini: 
     [
         ("MyOps", ADD, "'MyOps' cannot be the name"),
         ("my-ops", ADD, "'my-ops' cannot be the name"),
-        ("my_ops", "// nothing\n", "neither a REG_OP"),
+        ("my_ops", "// nothing\n", "expected a REG_OP"),
         ("my_ops", ADD.replace("(x,", "(x;system(0),"), "x"),
         ("my_ops", f"REG_OP(Made).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Made)", "it has no inputs"),
     ],

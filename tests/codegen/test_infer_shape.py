@@ -337,7 +337,7 @@ def test_dtypes_that_were_wrong(program: Path, op_type: str, dtypes: str, attrs:
     [
         (prototype("A", "x"), "z[n] -> y[n]", "no input z; it has x"),
         (prototype("A", "x"), "x[n] -> y[n * k]", "no attr k; it has none"),
-        (prototype("A", "x", outputs=2), "x[n] -> y[n]", "1 outputs, the prototype 2"),
+        (prototype("A", "x", outputs=2), "x[n] -> y[n]", "1 outputs; expected 2"),
         (prototype("A", "x"), "x[i][n] -> y[n]", "x is a list of tensors"),
         (prototype("A", "x"), "x[n] -> y = n", "which is not a tensor"),
         (prototype("A", "x"), "x[n] -> y[n]: float16 if n > 5 else int8", "the dtype of y depends on a size"),

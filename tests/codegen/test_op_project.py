@@ -166,7 +166,7 @@ def test_what_is_the_authors_stays(header: Path, tmp_path: Path) -> None:
         ({}, "nothing to generate: say the output shapes of an operator, --shape 'GenAdd="),
         ({"GenAdds": ADD}, "shape of GenAdds: .* define no such operator; they define GenAdd, GenPick"),
         ({"GenList": "x[n] -> y[n]"}, "GenList: y is a dynamic output, whose shapes no relation says"),
-        ({"GenType": "x[n] -> y[n]"}, "GenType: attr to is a Type; an OpDef has Bool, Float, Int"),
+        ({"GenType": "x[n] -> y[n]"}, "GenType: attr to is a Type; expected one of Bool, Float, Int"),
         ({"GenAdd": "x[n], w[n] -> z[n]"}, "the prototype has no input w"),
         ({"GenAdd": "x[n], y[n] -> z[n]: float16"}, "GenAdd: no combination of its dtypes"),
     ],

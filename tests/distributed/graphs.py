@@ -143,7 +143,7 @@ def check_products_by_vector_cores(dtype: torch.dtype) -> None:
         ({"x2_scale": None, "x1_scale": None}, "a matmul of int8 needs x2_scale"),
         ({"x1_scale": by_row[:-1].npu()}, r"x1_scale is of shape \(3, 1\); it must be \(4, 1\)"),
         ({"bias": torch.zeros(8).npu()}, "bias: not supported by this device"),
-        ({"comm_mode": "ccu"}, "it must be 'aiv'"),
+        ({"comm_mode": "ccu"}, "expected 'aiv'"),
     ):
         for function in (torch_npu.npu_mm_reduce_scatter_base, torch_npu.npu_all_gather_base_mm):
             with pytest.raises(RuntimeError, match=message):
@@ -173,7 +173,7 @@ def check_quantized_products(dtype: torch.dtype) -> None:
     shifted = sum(t @ ((w + columns) * columns) + columns for t in wholes)
     by_group = sum(t @ (w * columns) for t in wholes)
     int8 = torch.zeros(4, 64, dtype=torch.int8).npu()
-    with pytest.raises(RuntimeError, match="dequantScale is FLOAT; documents have INT64, UINT64, BF16"):
+    with pytest.raises(RuntimeError, match="dequantScale is FLOAT; expected INT64, UINT64, BF16"):
         torch_npu.npu_mm_all_reduce_base(int8, int8.t(), NAMES["world"], dequant_scale=torch.ones(4).npu()).cpu()
     found = quantized_products(x).cpu().double().chunk(4)
     tolerance = 2e-2 if dtype is torch.bfloat16 else 3e-3

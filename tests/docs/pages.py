@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class Block:
     """A fenced block of a page."""
 
     language: str
+    page: str
     #: The file that it is; empty where it is none.
     title: str
     text: str
@@ -39,7 +41,7 @@ def blocks(page: Path) -> list[Block]:
     for match in _BLOCK.finditer(text):
         title = _TITLE.search(match["attributes"])
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(match["language"], title[1] if title else "", match["text"], line))
+        found.append(Block(match["language"], page.name, title[1] if title else "", match["text"], line))
     return found
 
 
@@ -70,10 +72,10 @@ def environment(packages: Path) -> dict[str, str]:
     }
 
 
-def run(page: Path, directory: Path, variables: dict[str, str]) -> list[str]:
-    """Do what a page says in a directory; where an output is not what it shows, or a command fails, in words."""
+def run(pages: Sequence[Path], directory: Path, variables: dict[str, str]) -> list[str]:
+    """Do what pages say in a directory, one after the other; where an output is not what it shows, or a command fails, in words."""
     directory.mkdir()
-    shown = blocks(page)
+    shown = [block for page in pages for block in blocks(page)]
     script = ["set -eu"]
     commands: list[Block] = []
     for number, block in enumerate(shown):
@@ -98,7 +100,7 @@ def run(page: Path, directory: Path, variables: dict[str, str]) -> list[str]:
         expected = following[0].text if following and following[0].language == "text" else None
         said = output.read_text()
         if expected is not None and not doctest.OutputChecker().check_output(expected, said, _OPTIONS):
-            wrong.append(f"{page.name}:{block.line}: {block.text}prints\n{said}\nand the page says\n{expected}")
+            wrong.append(f"{block.page}:{block.line}: {block.text}prints\n{said}\nand the page says\n{expected}")
     if result.returncode:
-        wrong.append(f"{page.name}: the commands end with {result.returncode}:\n{said}\n{result.stderr[-3000:]}")
+        wrong.append(f"{pages[0].name}: the commands end with {result.returncode}:\n{said}\n{result.stderr[-3000:]}")
     return wrong

@@ -8,7 +8,12 @@ import pytest
 
 from .pages import DOCS, blocks, environment, run
 
-PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
+#: Pages that are done in one directory, one after the other; a page alone otherwise.
+PAGES = [
+    (DOCS / "tutorial.md", DOCS / "tutorial-wheel.md"),
+    (DOCS / "binding.md",),
+    *((page,) for page in sorted((DOCS / "howto").glob("*.md"))),
+]
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +22,11 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_does_what_it_says(page: Path, variables: dict[str, str], tmp_path: Path) -> None:
-    assert any(block.language == "sh" for block in blocks(page)), f"{page.name} has no commands"
-    wrong = run(page, tmp_path / "empty", variables)
+@pytest.mark.parametrize("pages", PAGES, ids=lambda pages: pages[0].stem)
+def test_a_page_does_what_it_says(pages: tuple[Path, ...], variables: dict[str, str], tmp_path: Path) -> None:
+    for page in pages:
+        assert any(block.language == "sh" for block in blocks(page)), f"{page.name} has no commands"
+    wrong = run(pages, tmp_path / "empty", variables)
     assert not wrong, "\n".join(wrong)
 
 
@@ -32,6 +38,6 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
         "```sh\necho $N; false\n```\n```text\n2\n```\n"
     )
     variables = {"PATH": "/usr/bin:/bin"}
-    value, failure = run(page, tmp_path / "empty", variables)
+    value, failure = run([page], tmp_path / "empty", variables)
     assert value.startswith("page.md:12: echo $N; false\nprints\n1\n")
     assert failure.startswith("page.md: the commands end with 1")

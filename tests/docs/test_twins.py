@@ -12,7 +12,8 @@ import pytest
 from .pages import DOCS, blocks
 
 ROOT = DOCS.parent
-ENGLISH = [DOCS / "index.md", DOCS / "tutorial.md", DOCS / "routes.md", *sorted((DOCS / "howto").glob("*.md"))]
+ENGLISH = [DOCS / f"{name}.md" for name in ("index", "tutorial", "tutorial-wheel", "routes")]
+ENGLISH += sorted((DOCS / "howto").glob("*.md"))
 TWINS = [(ROOT / "README.md", ROOT / "README.zh.md"), *((p, DOCS / "zh" / p.relative_to(DOCS)) for p in ENGLISH)]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

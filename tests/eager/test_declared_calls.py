@@ -124,7 +124,7 @@ def test_values_arrive_with_the_types_that_the_header_declares(recording: Any) -
         operator.overload(x)
         assert recording.given()[1][:4] == [1, 0.5, None, 0.25]
         with pytest.raises(
-            EagerArgumentError, match="300 does not fit a parameter of aclnnDcMixed, which has values from -128 to 127"
+            EagerArgumentError, match="300 does not fit a parameter of aclnnDcMixed; expected -128 to 127"
         ):
             operator.overload(x, small=300)
     finally:
@@ -239,7 +239,7 @@ def test_register_op_by_another_function_with_fixed_values(recording: Any) -> No
             assert recording.given() == ("aclnnDcAddV2", [{"tensor": x.data_ptr()}] * 2 + [2, {"tensor": y.data_ptr()}])
             with pytest.raises(
                 EagerArgumentError,
-                match="argument exact is True, but aclnnDcAddV2 has nothing for it: it may only be False",
+                match="argument exact is True, but aclnnDcAddV2 has nothing for it; expected False",
             ):
                 registered(x, x, exact=True)
             page = ascend_graph.explain(registered).as_dict()["aclnn"]
@@ -377,7 +377,7 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     y = many(x, **values)
     expected = [values[name] for n in range(9) for name in (f"f{n}", f"i{n}")] + [values[f"f{n}"] for n in (9, 10, 11)]
     assert recording.given() == ("aclnnDcMany", [*expected, {"tensor": x.data_ptr()}, {"tensor": y.data_ptr()}])
-    with pytest.raises(RuntimeError, match="i1 is 300, which does not fit its parameter"):
+    with pytest.raises(RuntimeError, match="i1 is 300, which does not fit"):
         many(x, **(values | {"i1": 300}))
     check_lists(recording, torch.ops.dc_generated.dc_lists)
     y, count = torch.ops.dc_generated.dc_mixed(x, [3], small=-3, kind=torch.float16)

@@ -102,7 +102,7 @@ def test_a_program_of_acl(language: str, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "ASCEND_GRAPH_HOST_BRIDGE"}
     result = subprocess.run([tmp_path / "program"], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "9 bytes do not fit in 8" in result.stdout
+    assert "9 bytes do not fit; expected at most 8" in result.stdout
 
 
 def test_set_env_selects_the_toolkit() -> None:

@@ -106,7 +106,7 @@ def test_inputs_and_attrs_that_change_nothing_have_no_part_in_the_relation() -> 
 
 def test_a_function_that_changes_its_answer_is_named_with_the_call() -> None:
     numbers = itertools.count()
-    with pytest.raises(InferenceError, match="the function is not deterministic: of x\\[.*it made"):
+    with pytest.raises(InferenceError, match="the function must be deterministic: of x\\[.*it made"):
         infer_from_function(function(lambda i, a: ((next(numbers),), i[0].dtype)))
 
 

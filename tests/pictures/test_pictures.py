@@ -174,7 +174,7 @@ def test_what_cannot_be_pictured_is_said(tmp_path: Path) -> None:
             str(tmp_path / "graph.pbtxt"),
             "-o",
             str(tmp_path / "x.png"),
-        ): "a picture is written as .html, .svg, .txt, .json",
+        ): "expected a file that ends in .html, .svg, .txt, .json",
         (str(tmp_path / "graph.pbtxt"), "-o", str(tmp_path / "no/x.svg")): "cannot be written",
     }.items():
         result = CliRunner().invoke(main, ["picture", *arguments])
@@ -260,7 +260,7 @@ def test_a_function_of_a_file_from_the_shell(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "aten.relu.default" in output.read_text()
     result = CliRunner().invoke(main, ["picture", f"{tmp_path}/model.py:wrong"])
-    assert "returned 3: it returns what to compile, and a tuple of its arguments" in result.output
+    assert "returned 3: expected what to compile, and a tuple of its arguments" in result.output
     result = CliRunner().invoke(main, ["picture", f"{tmp_path}/model.py:none"])
     assert "has no function 'none'; it has: example, wrong" in result.output
     assert os.environ["ASCEND_GRAPH_HOST"]

@@ -302,5 +302,5 @@ def test_dtypes_of_included_constants_and_vectors(tmp_path: Path) -> None:
         "y": ["FLOAT", "DOUBLE"],
     }
     assert [d.message for d in found.diagnostics] == [
-        'Typed: type of g: {gen.Sequence("g")} is computed; a build of the project says it'
+        'Typed: type of g: {gen.Sequence("g")} is computed; build the project to know it'
     ]

@@ -160,7 +160,7 @@ def test_required_attrs_and_listed_dtypes_are_drawn(register: Callable[..., Any]
         ),
         ("BatMatMul", {"reduce": {"k": "max"}}, r"k is not reduced by max in .* the output y differs by"),
         ("BatMatMul", {"reduce": {"k": "mean"}}, r"parts are combined by sum, max, min"),
-        ("BatMatMul", {"batch": ("m", "k"), "reduce": ("k",)}, r"k cannot be in batch= and in reduce="),
+        ("BatMatMul", {"batch": ("m", "k"), "reduce": ("k",)}, r"k must not be in batch= and in reduce="),
     ],
 )
 def test_wrong_declarations_are_refused_with_a_call(
@@ -274,7 +274,7 @@ def test_operations_are_counted(register: Callable[..., Any]) -> None:
     counted = counter.get_flop_counts()["Global"]
     assert counted[torch.ops.batching.mm] == 2 * 3 * 5 * 4
     op.unregister()
-    with pytest.raises(FlopsError, match="q is not a dimension or attr|flops='2 \\* q'"):
+    with pytest.raises(FlopsError, match="q must be a dimension or attr|flops='2 \\* q'"):
         register("BatMatMul", flops="2 * q")
 
 

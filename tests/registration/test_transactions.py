@@ -459,7 +459,7 @@ def test_a_name_that_others_have_taken() -> None:
 
 @pytest.mark.parametrize("sample", [3, (1, 2), ((1,), {}, 3), "ab"])
 def test_what_is_no_sample(define: Callable[..., Any], sample: Any) -> None:
-    with pytest.raises(RegistrationError, match=r"samples\[1\] is .*; a sample is \(args, kwargs\)"):
+    with pytest.raises(RegistrationError, match=r"samples\[1\] is .*; expected \(args, kwargs\)"):
         ascend_graph.register_op(
             "SeqTwice", eager=define("sample"), samples=[((torch.ones(2),), {}), sample], override=True
         )

@@ -165,16 +165,16 @@ def test_a_last_dtype_holds_for_all_alternatives_but_like() -> None:
         ("x[n] -> y[n] if c", "expected 'else'"),
         ("x[1 < n < 3] -> y[n]", "comparisons do not chain"),
         ("x[n] -> y[n]: $", r"'\$' does not belong to the language"),
-        ('x[n] -> y["a"]', "a dimension is an integer, a name or their arithmetic"),
+        ('x[n] -> y["a"]', "a dimension must be an integer, a name or their arithmetic"),
         ("x[n] -> y[9223372036854775808]", r"at most 2\*\*63 - 1"),
         ("xs[i < 3][n] -> y[n]", "come with their count"),
-        ("x[n] -> y[" + "(" * 99 + "n" + ")" * 99 + "]", "nested more than 32 deep"),
-        ("x[n] -> y[" + "n + " * 99 + "n]", "more than 32 operators in a row"),
+        ("x[n] -> y[" + "(" * 99 + "n" + ")" * 99 + "]", "nested too deep; expected at most 32"),
+        ("x[n] -> y[" + "n + " * 99 + "n]", "too many operators in a row; expected at most 32"),
         ("x[n] -> y[n] #" + "x" * MAX_LENGTH, "may have 16384 characters"),
         ("not a relation", "expected"),
-        ("x[n] -> y[1_]", "1_ is not an integer: '_' stands only between digits"),
+        ("x[n] -> y[1_]", "1_ is not an integer: '_' may stand only between digits"),
         ("x[n] -> y[" + "9" * 5000 + "]", r"at most 2\*\*63 - 1"),
-        ("x[n] -> y[" + "(" * 30 + "n" + (" + n" * 20 + ")") * 30 + "]", "more than 96 operations deep"),
+        ("x[n] -> y[" + "(" * 30 + "n" + (" + n" * 20 + ")") * 30 + "]", "must be at most 96 operations deep"),
     ],
 )
 def test_texts_that_are_refused(text: str, match: str) -> None:
@@ -214,7 +214,7 @@ def test_other_notations_are_answered_with_what_to_write(text: str, instead: str
 
 @pytest.mark.parametrize(("name", "instead"), [("DT_FLOAT", "float32"), ("fp16", "float16"), ("bf16", "bfloat16")])
 def test_other_names_of_dtypes_are_answered_with_the_languages(name: str, instead: str) -> None:
-    with pytest.raises(RelationError, match=f"{name} is neither a dimension .*Write {instead} for {name}"):
+    with pytest.raises(RelationError, match=f"{name} must be a dimension .*Write {instead} for {name}"):
         parse_relation(f"x[n] -> y[n]: {name}").infer({"x": (1,)}, {"x": "int8"}, {})
 
 
@@ -245,14 +245,14 @@ def test_other_names_of_dtypes_are_answered_with_the_languages(name: str, instea
         ("x[n]: int8 -> y[n]", {"x": (3,)}, {}, "x has dtype float16; allowed: int8"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [3, -1]}, "4 elements do not fill"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [3]}, r"4 elements do not fill \[3\]"),
-        ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [-2, -2]}, "-2 is not a size"),
+        ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [-2, -2]}, "-2 must be a size"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": 4}, "t is 4, not a list of sizes"),
         ("x[*s, *r], g[*r] -> y[*s]", {"x": (2, 3), "g": (4,)}, {}, r"dimension 0 of \*r is 4 by g, but 3 by x"),
         ("x[*s, *r], g[*r] -> y[*s]", {"x": (3,), "g": (2, 3)}, {}, "axis -2 is out of range"),
         ("x[n@d, n] -> y[n]", {"x": (2, 3)}, {"d": 0}, "dimension 0 is 3, but dimension n is 2"),
         ("x[*k] -> y[2]", {"x": (2,)}, {"k": 3}, "k is 3, not a list of sizes"),
-        ("x[n] -> y[n + k - k]", {"x": (2,)}, {"k": 2**63 - 1}, "is beyond 64 bits"),
-        ("x[*s] -> y[sum(s) - 1, prod(k)]", {"x": (2,)}, {"k": [2**62, 2]}, "is beyond 64 bits"),
+        ("x[n] -> y[n + k - k]", {"x": (2,)}, {"k": 2**63 - 1}, "must fit into 64 bits"),
+        ("x[*s] -> y[sum(s) - 1, prod(k)]", {"x": (2,)}, {"k": [2**62, 2]}, "must fit into 64 bits"),
         ("xs[i][n], ys[i][n] -> z[n]", {"xs": [(2,)], "ys": [(2,), (2,)]}, {}, "ys has 2 tensors, but another list"),
         ("xs[i][n] -> z[n]", {"xs": [(2,), (3,)]}, {}, r"dimension n is 2 by xs\[i\]\[0\] \(i = 1\)"),
         ("x[n] -> ys[i < k][n]", {"x": (2,)}, {"k": 10**9}, "would have 1000000000 tensors"),
@@ -270,7 +270,7 @@ def test_inputs_that_are_refused(text: str, shapes: dict[str, Any], attrs: dict[
             "x[n] -> y[m]",
             {"x": (2,)},
             {"k": 1},
-            "m is neither a dimension of an input nor an attr.*dimensions: n; attrs: k",
+            "m must be a dimension of an input or an attr.*dimensions: n; attrs: k",
         ),
         ("x[n], b[m] -> y[m]", {"x": (2,), "b": None}, {}, "m is given only by b, which is absent"),
         ("x[n], b[m] -> y like b", {"x": (2,), "b": None}, {}, "y is like b, which is absent"),
@@ -290,7 +290,7 @@ def test_relations_that_do_not_fit(text: str, shapes: dict[str, Any], attrs: dic
 
 def test_tied_dtypes_must_agree() -> None:
     relation = parse_relation("x[n]: T, w[n]: T -> y[n]: T")
-    with pytest.raises(ShapeError, match="x has dtype int8 and w has dtype bool, but both are T"):
+    with pytest.raises(ShapeError, match="x has dtype int8 and w has dtype bool, but both must be T"):
         relation.infer({"x": (2,), "w": (2,)}, {"x": "int8", "w": "bool"}, {})
 
 

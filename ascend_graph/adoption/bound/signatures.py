@@ -96,19 +96,25 @@ def read_signature(bound: BoundFunction, findings: Findings) -> BoundSignature:
     """
     function = bound.function
     if function is None:
-        raise SignatureError(f"{bound.written[:80]} is not a function that is found here")
+        raise SignatureError(
+            f"{bound.written[:80]} is not a function that is found here; give the sources that define it"
+        )
     kinds = []
     for parameter in function.parameters:
         kind = _object_type(function, parameter, findings) if is_object(parameter) else bound_type(parameter.type)
         if kind is None:
-            raise SignatureError(f"a schema has no type for {parameter.type}, at {function.place}")
+            raise SignatureError(
+                f"a schema has no type for {parameter.type}, at {function.place}; write the schema by hand"
+            )
         kinds.append(kind)
     given = bound.arguments
     if given and len(given) != len(kinds):
-        raise SignatureError(f"{len(given)} names are given for {len(kinds)} parameters, at {bound.place}")
+        raise SignatureError(
+            f"{len(given)} names are given for {len(kinds)} parameters, at {bound.place}; give one py::arg for each"
+        )
     names = [name for name, _ in given] or [p.name for p in function.parameters]
     if len(set(names)) != len(names):
-        raise SignatureError(f"two arguments have one name, at {bound.place}")
+        raise SignatureError(f"two arguments have one name, at {bound.place}; rename one")
     written = [default for _, default in given] or [None] * len(kinds)
     defaults = [None if one is None else _default(one, kind) for one, kind in zip(written, kinds, strict=True)]
     computed = [n for n, (one, default) in enumerate(zip(written, defaults, strict=True)) if one and default is None]
@@ -164,7 +170,7 @@ def _returns(text: str, place: str) -> tuple[str, ...]:
     for part in split(several[1]) if several else [plain]:
         kind = bound_type(part)
         if kind is None:
-            raise SignatureError(f"a schema has no type for {part}, at {place}")
+            raise SignatureError(f"a schema has no type for {part}, at {place}; write the schema by hand")
         # A tensor that is not defined is None in Python.
         found.append("Tensor" if kind == "Tensor?" else kind)
     return tuple(found)

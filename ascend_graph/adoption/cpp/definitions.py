@@ -192,7 +192,8 @@ class _Reader:
             end = close_of(code, opening.end() - 1)
             if end < 0:
                 self.findings.report(
-                    self.place(match.start()), f"{match['macro']}: its block has no end; nothing of it was read"
+                    self.place(match.start()),
+                    f"{match['macro']}: its block has no end, and nothing of it was read; close it with }}",
                 )
                 continue
             head = self.source.expanded(code[match.start() : close + 1], match.start())
@@ -261,7 +262,9 @@ class _Reader:
         for match in pattern.finditer(code, start, end):
             close = close_of(code, match.end() - 1)
             if close < 0:
-                self.findings.report(self.place(match.start()), f"{match['what']}(: its call has no end")
+                self.findings.report(
+                    self.place(match.start()), f"{match['what']}(: its call has no end; close it with )"
+                )
                 continue
             self.registration(namespace, key, match["what"], split(code[match.end() : close]), match.start(), close)
 
@@ -300,7 +303,10 @@ class _Reader:
             made = schema_of(text, found) if found else None
             if made is None:
                 self.findings.report(
-                    place, f"{text}: the schema is that of its function, which is not found or has other types", text
+                    place,
+                    f"{text}: the schema is that of its function, which is not found or has other types; write the "
+                    "schema as a string",
+                    text,
                 )
                 return
             text, inferred = made, True
@@ -311,7 +317,7 @@ class _Reader:
             return
         name = schema.name
         if not name.partition("::")[2]:
-            self.findings.report(place, f"{name}: the schema has no namespace", name)
+            self.findings.report(place, f"{name}: the schema has no namespace; write namespace::name(…)", name)
             return
         conditions = conditions_at(self.source.text, self.source.origin(offset))
         self.findings.definitions.append(

@@ -38,7 +38,7 @@ def literal(text: str) -> Any:
             return read(text)
         except ValueError:
             continue
-    raise ValueError(f"{text} is not a constant")
+    raise ValueError(f"{text} is not a constant; write a number, a string, or a list of them")
 
 
 def constant(parameter: AclnnParameter, value: Any) -> Any:
@@ -55,7 +55,7 @@ def constant(parameter: AclnnParameter, value: Any) -> Any:
         low, high = int_range(parameter.type)
         if low <= value <= high:
             return value
-        raise ValueError(f"{parameter} has values from {low} to {high}")
+        raise ValueError(f"{parameter} must be {low} to {high}")
     if kind is ValueKind.FLOAT and is_number:
         return float(value)
     if kind is ValueKind.BOOL and isinstance(value, bool):

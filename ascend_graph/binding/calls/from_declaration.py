@@ -138,7 +138,7 @@ class _Derivation:
         strangers = fixed.keys() - {p.name for p in function.parameters}
         if strangers:
             raise self.refuse(
-                f"aclnn_arguments= mentions {', '.join(sorted(strangers))}; parameters are "
+                f"aclnn_arguments= mentions {', '.join(sorted(strangers))}; expected one of "
                 f"{', '.join(p.name for p in function.parameters)}"
             )
         self.open = [n for n in range(len(function.parameters)) if n not in self.values]
@@ -155,7 +155,7 @@ class _Derivation:
         except ValueError as error:
             wanted = fixed[parameter.name]
             raise self.refuse(
-                f"aclnn_arguments={{{parameter.name!r}: {wanted!r}}}: {error}; names of arguments are for schema="
+                f"aclnn_arguments={{{parameter.name!r}: {wanted!r}}}: {error}; give schema= to name arguments"
             ) from None
 
     def unique_names(self) -> dict[int, str]:
@@ -234,7 +234,7 @@ class _Derivation:
                 raise self.refuse(f"{parameter} {NO_READER}")
             line = f"aclnn_arguments={{{parameter.name!r}: None}}"
             nothing = f"; where it may be null: {line}" if parameter.type.pointers == 1 else ""
-            raise self.refuse(f"{parameter} has a type that no call is made with here{nothing}")
+            raise self.refuse(f"{parameter} has a type that no call can pass; write the operator in C++{nothing}")
 
     def input(self, n: int) -> Parameter:
         parameter = self.function.parameters[n]

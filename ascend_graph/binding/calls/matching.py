@@ -170,16 +170,17 @@ class _Matcher:
             # A name may be an input's and an attr's at once: the type decides.
             target = next((target for target in named if can_be(parameter, target)), None)
             if target is None:
-                raise self.refuse(f"{parameter} cannot be the {named[0].described}: the types do not agree")
+                raise self.refuse(f"{parameter} cannot be the {named[0].described}: the types must agree")
             if target.taken:
-                raise self.refuse(f"aclnn_arguments= gives {target.name} twice")
+                raise self.refuse(f"aclnn_arguments= gives {target.name} twice; leave one of them out")
             return self.decide(position, target, ArgumentEvidence.EXPLICIT)
         try:
             value = constant(parameter, wanted)
         except ValueError as error:
             names = ", ".join(target.name for target in self.targets)
             raise self.refuse(
-                f"aclnn_arguments={{{parameter.name!r}: {wanted!r}}}: {error}, and {self.prototype.op_type} has "
+                f"aclnn_arguments={{{parameter.name!r}: {wanted!r}}}: {error}; expected a parameter of "
+                f"{self.prototype.op_type}, "
                 f"{names or 'no parameters'}"
             ) from None
         return self.fix(position, value, ArgumentEvidence.EXPLICIT)
@@ -209,7 +210,8 @@ class _Matcher:
         target = next(target for target in self.targets if target.name == name)
         if target.part is Part.OUTPUT or target.in_place:
             raise self.refuse(
-                f"aclnn_arguments={{{name!r}: 'shape only'}}: the {target.described} is written by the call"
+                f"aclnn_arguments={{{name!r}: 'shape only'}}: the {target.described} is written by the call: leave it "
+                "out"
             )
         target.taken = True
         self.dropped.append(name)
@@ -218,7 +220,7 @@ class _Matcher:
         target = next(target for target in self.targets if target.name == name)
         if not self.may_be_left_out(target):
             raise self.refuse(
-                f"aclnn_arguments={{{name!r}: None}}: the {target.described} has no default to stay at",
+                f"aclnn_arguments={{{name!r}: None}}: the {target.described} has no default to stay at; give a value",
                 {name: "'shape only'"} if target.part is not Part.OUTPUT and not target.in_place else None,
             )
         target.taken = True

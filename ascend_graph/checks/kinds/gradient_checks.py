@@ -111,7 +111,8 @@ def _check_by_differences(subject: Subject, sample: Sample, found: Sequence[Any]
         slack = 4 * abs(estimates[0] - estimates[1]) + 1e-2 * max(1.0, abs(estimates[1]))
         if abs(said - estimates[1]) > slack:
             raise Violation(
-                f"the gradient of tensor {index} along a random direction is {said:.5g}; the results change by {estimates[1]:.5g}"
+                f"the gradient of tensor {index} along a random direction is {said:.5g}; expected {estimates[1]:.5g}, "
+                "as the results change"
             )
 
 

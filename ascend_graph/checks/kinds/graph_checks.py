@@ -190,5 +190,6 @@ def recompilations(subject: Subject, samples: Sequence[Sample]) -> None:
                 raise Violation(f"torch.compile refuses what eager mode takes: {first_line(error)}") from error
     if compiled > 1:
         raise Violation(
-            f"{len(samples)} calls that differ in sizes alone are compiled {compiled} times: the meta function asks for a size"
+            f"{len(samples)} calls that differ in sizes alone are compiled {compiled} times: the meta function asks "
+            "for a size. Write it without int(), bool() and comparisons of sizes"
         )

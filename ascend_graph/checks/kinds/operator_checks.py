@@ -50,7 +50,9 @@ def arguments(subject: Subject, sample: Sample) -> None:
                 or tensor.stride() != strides
                 or tensor.untyped_storage().nbytes() != nbytes
             ):
-                raise Violation(f"argument {argument.name} has another shape, strides or storage after the call")
+                raise Violation(
+                    f"argument {argument.name} has another shape, strides or storage after the call; expected the same"
+                )
             found = (
                 ""
                 if writable
@@ -58,7 +60,8 @@ def arguments(subject: Subject, sample: Sample) -> None:
             )
             if found:
                 raise Violation(
-                    f"argument {argument.name} is written, and the schema does not say so (Tensor(a!) {argument.name}): {found}"
+                    f"argument {argument.name} is written, and the schema must say so (Tensor(a!) {argument.name}): "
+                    f"{found}"
                 )
     _check_aliases(subject, returned, values)
 
@@ -143,7 +146,7 @@ def outside(subject: Subject, sample: Sample) -> None:
     for number, (whole, start, end) in enumerate(margins):
         for where, part in (("before", whole[:start]), ("behind", whole[end:])):
             if bool((part.cpu() != 0x5A).any()):
-                raise Violation(f"bytes {where} tensor {number} of the call are written")
+                raise Violation(f"bytes {where} tensor {number} of the call are written; write within the tensor only")
     require_equal(
         subject,
         subject.result(returned, placed),
@@ -181,7 +184,7 @@ def _behind_results(subject: Subject, sample: Sample) -> None:
         # A larger free block may have been cut in two: the memory after this result's own belongs to another tensor.
         rest = ctypes.string_at(start + used, max(min(known[start], _whole_block(used)) - used, 0))
         if rest.strip(b"\x5a"):
-            raise Violation(f"bytes past return {number} are written")
+            raise Violation(f"bytes past return {number} are written; write to the output only")
 
 
 def _whole_block(size: int) -> int:
@@ -272,17 +275,21 @@ def _fake(subject: Subject, sample: Sample, returned: Any) -> None:
         try:
             said = subject.overload(*args, **kwargs)
         except Exception as error:  # whatever an operator raises
-            raise Violation(f"the meta function refuses sizes that are symbols: {first_line(error)}") from error
+            raise Violation(f"the meta function must take sizes that are symbols: {first_line(error)}") from error
     for number, (a, b) in enumerate(zip(leaves(said), leaves(returned), strict=True)):
         if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
             continue
         shape = tuple(int(n) for n in a.shape)
         if shape != tuple(b.shape) or a.dtype != b.dtype:
             raise Violation(
-                f"with symbolic sizes return {number} is {a.dtype}{list(shape)}, not {b.dtype}{list(b.shape)}"
+                f"with symbolic sizes return {number} is {a.dtype}{list(shape)}; expected {b.dtype}{list(b.shape)}, as "
+                "with numbers"
             )
         if a.device.type != b.device.type:
-            raise Violation(f"the meta function puts return {number} on {a.device.type}, the kernel on {b.device.type}")
+            raise Violation(
+                f"the meta function puts return {number} on {a.device.type}; expected {b.device.type}, as the kernel "
+                "does"
+            )
 
 
 # ----------------------------------------------------------------------------------------------------------------- gradients

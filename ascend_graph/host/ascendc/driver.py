@@ -211,7 +211,7 @@ class _KernelSource:
 
     def _preprocess(self, steps: Steps, definitions: Sequence[str]) -> str | None:
         if not self.source.is_file():
-            raise CompilerOptionError(f"bisheng: no such source: {self.source}")
+            raise CompilerOptionError(f"bisheng: no such source: {self.source}; name a file that exists")
         preprocessed = self.scratch / f"{self.source.stem}.ii"
         dependencies = self.command.dependencies
         if dependencies and "-MT" not in dependencies and "-MQ" not in dependencies:
@@ -316,7 +316,7 @@ def run(arguments: Sequence[str]) -> None:
     home = Home.find()
     steps = Steps(command.dry_run)
     if (command.compile_only or command.preprocess_only) and command.output is not None and len(command.sources) > 1:
-        raise CompilerOptionError("bisheng: -o with -c or -E and several sources")
+        raise CompilerOptionError("bisheng: -o with -c or -E takes one source; give one at a time")
     with tempfile.TemporaryDirectory(prefix="bisheng-") as directory:
         scratch = Path(directory)
         link = list(command.link)

@@ -98,9 +98,9 @@ def rewrite_launches(text: str, *, untyped: bool = False) -> str:
         callee = text[start : found.start()]
         end = matching(text, found.end(), ">>>")
         if not callee.strip():
-            raise KernelSourceError(f"{_line(text, found.start())}: '<<<' without the name of a kernel before it")
+            raise KernelSourceError(f"{_line(text, found.start())}: '<<<' needs the name of a kernel before it")
         if end < 0:
-            raise KernelSourceError(f"{_line(text, found.start())}: launch of {callee.strip()} without its '>>>'")
+            raise KernelSourceError(f"{_line(text, found.start())}: the launch of {callee.strip()} needs its '>>>'")
         name = " ".join(callee.split())
         configuration = text[found.end() : end]
         parts.append(text[done:start] + "\n" * callee.count("\n"))

@@ -169,7 +169,8 @@ def specs_of(answers: Sequence[Sequence[int]], what: str) -> list[InferredOutput
         shape = tuple(answer[2 : 2 + answer[1]])
         if any(size < 0 for size in shape):
             raise ShapeFunctionError(
-                f"{what} left the shape of output {number} unknown: {list(shape)}; it depends on values", by_value=True
+                f"{what} left the shape of output {number} unknown: {list(shape)}; it depends on values. Give shape=",
+                by_value=True,
             )
         dtype = DataType(answer[0])
         found.append(InferredOutput(shape, None if dtype is DataType.UNDEFINED else dtype))

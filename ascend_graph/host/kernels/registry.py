@@ -230,7 +230,7 @@ def _add(kernel: HostKernel) -> None:
     known = _KERNELS.get(kernel.op_type)
     if known is not None:
         name = getattr(known.function, "__qualname__", repr(known.function))
-        raise HostRuntimeError(f"{kernel.op_type} has a host kernel already: {name}")
+        raise HostRuntimeError(f"{kernel.op_type} has a host kernel already: {name}; register each operator once")
     _KERNELS[kernel.op_type] = kernel
 
 
@@ -253,19 +253,6 @@ def _of_tensors(value: Any, read: Callable[[Any], Any]) -> Any:
     if isinstance(value, list):
         return [_of_tensors(item, read) for item in value]
     return None if value is None else read(value)
-
-
-def check_range(name: str, numbers: Any, end: int, start: int = 0) -> None:
-    """Refuse a tensor with an index out of range; tensors without data pass.
-
-    Raises:
-        ValueError: a number is below ``start``, or not below ``end``.
-    """
-    if numbers.is_meta or not numbers.numel():
-        return
-    least, most = (int(number) for number in numbers.aminmax())
-    if least < start or most >= end:
-        raise ValueError(f"{name} has {least if least < start else most}; it may have {start} to {end - 1}")
 
 
 def find_host_kernel(op_type: str) -> HostKernel | None:

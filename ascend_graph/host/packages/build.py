@@ -74,7 +74,7 @@ def build_operator_package(
     sources = sorted({Path(k).resolve() for k in used.values() if not callable(k)})
     for source in sources:
         if not source.is_file():
-            raise OperatorPackageError(f"kernel source {source} does not exist")
+            raise OperatorPackageError(f"kernel source {source} does not exist; name a file that does")
     with staged_package(target) as work:
         functions = {name: _copy_python_kernel(name, function, work) for name, function in python.items()}
         selected = [ops[name] for name in used]
@@ -151,7 +151,7 @@ def _check_names(
         raise OperatorPackageError(f"no kernel is given; the prototypes are: {', '.join(sorted(ops))}")
     for name, relation in relations.items():
         if name not in kernels:
-            raise OperatorPackageError(f"relation for {name!r}: no kernel of that name is given")
+            raise OperatorPackageError(f"relation for {name!r}: expected the name of a kernel that is given")
         check_relation(ops[name], relation)
 
 

@@ -53,7 +53,7 @@ def _load_function(directory: Path, file: str, function: str) -> Callable[..., A
     path = directory / file
     spec = importlib.util.spec_from_file_location(f"_ascend_graph_package_{path.stem}_{abs(hash(path))}", path)
     if spec is None or spec.loader is None:
-        raise OperatorPackageError(f"{path} is not a Python module")
+        raise OperatorPackageError(f"{path} is not a Python module; name a .py file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     loaded: Callable[..., Any] = getattr(module, function)
@@ -78,4 +78,4 @@ def package_prototype(directory: Path, op_type: str) -> OpPrototype:
         for prototype in parse_file(header).prototypes:
             if prototype.op_type == op_type:
                 return prototype
-    raise OperatorPackageError(f"{directory}/op_proto/inc has no prototype of {op_type}")
+    raise OperatorPackageError(f"{directory}/op_proto/inc has no prototype of {op_type}; write its REG_OP there")

@@ -35,7 +35,7 @@ def installed_packages() -> tuple[OperatorPackage, ...]:
     """
     for part in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep):
         if part and not Path(part).is_dir():
-            raise OperatorPackageError(f"ASCEND_CUSTOM_OPP_PATH names {part}, which is not a directory")
+            raise OperatorPackageError(f"ASCEND_CUSTOM_OPP_PATH names {part}, which is not a directory; correct it")
     packages = []
     for inc in package_directories():
         package = open_package(inc.parent.parent)
@@ -46,7 +46,9 @@ def installed_packages() -> tuple[OperatorPackage, ...]:
             try:
                 _loaded[library] = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
             except OSError as error:
-                raise OperatorPackageError(f"{library} does not load: {_why(error)}") from error
+                raise OperatorPackageError(
+                    f"{library} does not load: {_why(error)}; build it anew for this machine"
+                ) from error
         packages.append(package)
     return tuple(packages)
 

@@ -74,7 +74,9 @@ def registered_functions(library: Path) -> Mapping[str, PrebuiltFunctions]:
             ctypes.cast(loaded[name], ctypes.c_void_p) for name in ("GetRegisteredOpNum", "GetOpImplFunctionsV2")
         ]
     except (OSError, AttributeError) as error:
-        raise OperatorPackageError(f"{library}: does not load as a library of operators: {error}") from error
+        raise OperatorPackageError(
+            f"{library}: does not load as a library of operators: {error}; build it for this machine"
+        ) from error
     found: dict[str, PrebuiltFunctions] = {}
 
     def add(_context: Any, functions: Any) -> None:

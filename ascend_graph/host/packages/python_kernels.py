@@ -60,7 +60,8 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
             return [next(new) if i is None else inputs[i] for _, i in sources]
         names = ", ".join(name for name, _ in sources)
         raise OperatorPackageError(
-            f"{op_type}: the Python kernel returned {len(results)} outputs; the prototype has {len(sources)} "
+            f"{op_type}: the Python kernel returned {len(results)} outputs; expected {len(sources)}, as the prototype "
+            "has "
             f"({names}), of them {len(sources) - len(fresh)} in place"
         )
 
@@ -83,7 +84,7 @@ def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], 
     package = open_package(Path(package_dir))
     function = package.python_function(op_type) if package is not None else None
     if package is None or function is None:
-        raise OperatorPackageError(f"{package_dir} has no Python kernel for {op_type}")
+        raise OperatorPackageError(f"{package_dir} has no Python kernel for {op_type}; build the package anew")
     prototype = package_prototype(package.directory, op_type)
     operator = python_operator(prototype, function)
     sources = output_sources(prototype)
@@ -132,7 +133,7 @@ def _write(op_type: str, name: str, target: Any, result: Any) -> None:
     if kind is _Kind.LIST:
         if len(target) != len(result):
             raise OperatorPackageError(
-                f"{op_type}: output {name} has {len(target)} tensors, the kernel returned {len(result)}"
+                f"{op_type}: the kernel returned {len(result)} tensors for output {name}; expected {len(target)}"
             )
         for n, (t, r) in enumerate(zip(target, result, strict=True)):
             _write(op_type, f"{name}[{n}]", t, r)
@@ -140,7 +141,7 @@ def _write(op_type: str, name: str, target: Any, result: Any) -> None:
     if target.shape != result.shape:
         raise OperatorPackageError(
             f"{op_type}: the kernel returned output {name} of shape {tuple(result.shape)}; "
-            f"the caller allocated {tuple(target.shape)}"
+            f"expected {tuple(target.shape)}, as the caller allocated. Correct the kernel or the relation"
         )
     target.copy_(result)
 

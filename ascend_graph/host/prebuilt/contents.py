@@ -154,7 +154,9 @@ def _configuration(package: Path, op_type: str, soc: str) -> Mapping[str, Any]:
         try:
             operators |= json.loads(file.read_text())
         except (OSError, ValueError) as error:
-            raise OperatorPackageError(f"{file}: is not readable as a description of operators: {error}") from error
+            raise OperatorPackageError(
+                f"{file}: is not readable as a description of operators: {error}. Install the package again"
+            ) from error
     if op_type not in operators:
         raise OperatorPackageError(
             f"{op_type}: {package} does not list it for {soc}; expected one of {', '.join(sorted(operators))}"
@@ -170,7 +172,8 @@ def _parameters(found: Mapping[str, Any], side: str) -> tuple[PrebuiltParameter,
             dtypes = tuple(_DTYPES[text.strip()] for text in one["dtype"].split(","))
         except KeyError as error:
             raise OperatorPackageError(
-                f"{one.get('name')}: the dtype {error} in the package's configuration is not one of {', '.join(sorted(_DTYPES))}"
+                f"{one.get('name')}: the dtype {error} in the package's configuration is not known; expected one of "
+                f"{', '.join(sorted(_DTYPES))}"
             ) from None
         formats = tuple(text.strip() for text in one.get("format", "").split(",") if text.strip())
         kind = "dynamic" if one["paramType"] == "dynamic" else one["paramType"]
@@ -202,7 +205,11 @@ def _tiling_library(package: Path, op_type: str) -> Path:
     others = ", ".join(sorted(path.name for path in (directory / "lib/linux").glob("*")))
     raise OperatorPackageError(
         f"{op_type}: {package} has no library of tiling functions for {platform.machine()}"
-        + (f"; it has one for {others}. Install the package for this machine" if others else "")
+        + (
+            f"; it has one for {others}. Install the package for this machine"
+            if others
+            else "; build it for this machine"
+        )
     )
 
 

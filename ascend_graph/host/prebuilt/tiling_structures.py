@@ -56,7 +56,9 @@ def library_facts(library: Path, op_type: str) -> TilingLibraryFacts:
             timeout=_LIMIT,
         )
     except subprocess.TimeoutExpired:
-        raise OperatorPackageError(f"{library}: it did not load in {_LIMIT:g} seconds") from None
+        raise OperatorPackageError(
+            f"{library}: it did not load in {_LIMIT:g} seconds; expected a library without work of its own at loading"
+        ) from None
     if run.returncode != 0:
         ended = f"loading it ended by signal {-run.returncode}: " if run.returncode < 0 else ""
         raise OperatorPackageError(f"{library}: {ended}{run.stderr.strip()[-1500:]}")
@@ -72,7 +74,9 @@ def _structure(found: Mapping[str, Any], library: Path) -> TilingStructure:
     fields = tuple(TilingField(one["type"], one["name"], one["count"]) for one in found["fields"])
     for one in fields:
         if not one.type.isidentifier() or not one.name.isidentifier():
-            raise OperatorPackageError(f"{library}: {found['name']} has a field {one.type} {one.name}, not a C++ name")
+            raise OperatorPackageError(
+                f"{library}: {found['name']} has a field {one.type} {one.name}; expected a C++ name"
+            )
     return TilingStructure(tuple(found["ops"]), found["name"], found["size"], fields)
 
 

@@ -82,7 +82,8 @@ def build_repository_package(
         good = [(part, result) for part, result in built if not result.error]
         if not good:
             raise OperatorPackageError(
-                f"{root}: all {len(built)} projects fail to build; the first, {built[0][1].project}: {built[0][1].error}"
+                f"{root}: all {len(built)} projects fail to build; correct them, first {built[0][1].project}: "
+                f"{built[0][1].error}"
             )
         _check_unique([result for _, result in good])
         _join([part for part, _ in good], work)
@@ -140,4 +141,6 @@ def _join(parts: Sequence[Path], work: Path) -> None:
     done = subprocess.run([*command, *(f"-l:{p.name}" for p in (*written, *libraries)), f"-L{work / LIBRARY.parent}"],
                           capture_output=True, text=True, check=False)  # fmt: skip
     if done.returncode != 0:
-        raise BuildError(f"the libraries of {len(parts)} projects do not link as one:\n{done.stderr.strip()}")
+        raise BuildError(
+            f"the libraries of {len(parts)} projects do not link as one; build them one by one:\n{done.stderr.strip()}"
+        )

@@ -88,7 +88,8 @@ def _ask(library: Path, project: OperatorProject) -> Mapping[str, Any]:
             )
         except subprocess.TimeoutExpired:
             raise OperatorPackageError(
-                f"{project.directory}: the definitions did not end in {_DESCRIBE_LIMIT:g} seconds"
+                f"{project.directory}: the definitions did not end in {_DESCRIBE_LIMIT:g} seconds; expected "
+                "definitions without work of their own"
             ) from None
         if run.returncode != 0:
             ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
@@ -184,7 +185,7 @@ def _check_operator(found: Mapping[str, Any], options: BuildOptions) -> None:
     if by_kernel := [p["name"] for p in found["outputs"] if p["shape_by_kernel"]]:
         raise OperatorPackageError(
             f"{op_type}: its kernel writes the shape of {', '.join(by_kernel)} (OutputShapeDependOnCompute), which the "
-            f"host runtime does not read"
+            f"host runtime does not read; return the size as an output"
         )
 
 

@@ -92,7 +92,9 @@ def locate_kernels(
 def _discover_listed(repository: Repository, listed: ListedFiles) -> OperatorProject:
     """Return the project that build files list, without searching; the compiler reports the headers that it read."""
     if not listed.host_sources:
-        raise OperatorPackageError(f"{repository.start}: its build files list no source of op_host")
+        raise OperatorPackageError(
+            f"{repository.start}: its build files list no source of op_host; expected at least one"
+        )
     host = tuple(path for path in listed.host_sources if not is_aclnn_source(code_of(path)))
     mixed = (path for path in listed.host_sources if path not in host)
     includes = IncludedFiles(listed.include_directories)
@@ -232,7 +234,7 @@ def _kernel_file(project: OperatorProject, operator: ProjectOperator, repository
     chosen = [path for path in found if path.stem == stem] or found
     if not chosen:
         raise OperatorPackageError(
-            f"{op_type}: no source in {project.directory}/op_kernel defines its kernel, a function "
+            f"{op_type}: no source in {project.directory}/op_kernel defines its kernel; write a function "
             f'extern "C" __global__ __aicore__ void {operator.kernel}(…)'
         )
     if len(chosen) > 1:

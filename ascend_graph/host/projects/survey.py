@@ -157,17 +157,17 @@ def survey(
     """
     root = directory.resolve()
     if not root.is_dir():
-        raise SurveyError(f"{directory} is not a directory")
+        raise SurveyError(f"{directory} is not a directory; name one that exists")
     work = work.resolve()
     if work.is_relative_to(root) and work != root / work.name:
-        raise SurveyError(f"{work} lies inside {root}; a survey writes to a directory of its own")
+        raise SurveyError(f"{work} lies inside {root}; give a directory outside it")
     chosen, wanted = frozenset(kinds), frozenset(names)
     found = [one for one in _find(root) if one.kind in chosen and (not wanted or one.path.name in wanted)]
     if not found:
         tried = ", ".join(kind.value for kind in ProjectKind if kind in chosen)
         what = f" called {', '.join(sorted(wanted))}" if wanted else ""
         raise SurveyError(
-            f"{directory} has no {tried}{what}: neither op_host next to op_kernel, nor a setup.py or "
+            f"{directory} has no {tried}{what}; expected op_host next to op_kernel, or a setup.py or "
             "CMakeLists.txt that compiles Ascend C"
         )
     work.mkdir(parents=True, exist_ok=True)

@@ -83,4 +83,4 @@ def _value(node: ast.expr) -> int:
             places = _value(right)
             if 0 <= places < 64:
                 return _SHIFTS[type(op)](_value(left), places) & _LARGEST
-    raise ValueError(f"{ast.unparse(node)} is not a constant")
+    raise ValueError(f"{ast.unparse(node)} is not a constant; write a number")

@@ -44,7 +44,8 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named], 
             continue
         if target.numel() != result.numel():
             raise HostRuntimeError(
-                f"{op_type}: output {name or '?'} has shape {tuple(result.shape)}; the caller allocated {tuple(target.shape)}"
+                f"{op_type}: output {name or '?'} has shape {tuple(result.shape)}; expected {tuple(target.shape)}, as "
+                "the caller allocated"
             )
         target.copy_(result.reshape(target.shape))
 
@@ -54,7 +55,7 @@ def _named(op_type: str, attrs: Sequence[Named]) -> Mapping[str, Any]:
         return dict(attrs)
     known = [name for role, name, _ in describe_operator(op_type) if role == "a"]
     if len(attrs) > len(known):
-        raise HostRuntimeError(f"{op_type} has {len(known)} attrs ({', '.join(known)}), got {len(attrs)}")
+        raise HostRuntimeError(f"{op_type} takes at most {len(known)} attrs ({', '.join(known)}), got {len(attrs)}")
     return {name or known[i]: value for i, (name, value) in enumerate(attrs) if value is not None}
 
 

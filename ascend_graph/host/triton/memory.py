@@ -134,7 +134,7 @@ class KernelMemory:
                 return extent
         found = self._allocation(address) if self._allocation is not None else None
         if found is None:
-            raise TritonKernelError(f"{place}: address {address:#x} is not in device memory")
+            raise TritonKernelError(f"{place}: address {address:#x} is not in device memory; pass a tensor of the NPU")
         return Extent("device memory", *found)
 
 
@@ -168,7 +168,7 @@ def _piece(place: AccessPlace, extent: Extent, pointers: Array, chosen: Array | 
         outside = offsets[(offsets < 0) | (offsets + size > extent.size)]
         raise TritonKernelError(_out_of_bounds(place, extent, int(outside.min()) // size, int(outside.max()) // size))
     if size > 1 and np.any(offsets & (size - 1)):
-        raise TritonKernelError(f"{place}: an address that is not a multiple of the {size} bytes of {place.element}")
+        raise TritonKernelError(f"{place}: the address must be a multiple of the {size} bytes of {place.element}")
     return extent, chosen, offsets // size
 
 

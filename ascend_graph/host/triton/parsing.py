@@ -290,7 +290,7 @@ def parse(text: str) -> Module:
     'k'
     """
     if '"builtin.module"' not in text:
-        raise TritonProgramError(f"not a module in MLIR's generic form: {text[:40]!r}")
+        raise TritonProgramError(f"expected a module in MLIR's generic form: {text[:40]!r}")
     reader = _Reader(text)
     root = reader.operation()
     for operation in root.regions[0].blocks[0].operations:

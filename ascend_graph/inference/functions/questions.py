@@ -105,7 +105,8 @@ class FunctionCaller:
             if (again := self._answer(inputs, attrs)) != answer:
                 call = shown(prototype, inputs, attrs)
                 raise InferenceError(
-                    f"{self._function.source} is not deterministic: of {call} it made {_texts(answer)} first, then {_texts(again)}"
+                    f"{self._function.source} must be deterministic: of {call} it made {_texts(answer)} first, then "
+                    f"{_texts(again)}"
                 )
         found = {p.name for p in prototype.inputs[:1]}
         for number, parameter in enumerate(prototype.inputs):
@@ -200,7 +201,8 @@ class FunctionCaller:
             after = self._asked(values)
             if (after.outputs, bool(after.error)) != (before.outputs, bool(before.error)):
                 raise InferenceError(
-                    f"{self._function.source} is not deterministic: of {shown(self._function.prototype, *self._specs(values))} "
+                    f"{self._function.source} must be deterministic: of "
+                    f"{shown(self._function.prototype, *self._specs(values))} "
                     f"it made {_answer(before)} first, then {_answer(after)}"
                 )
 
@@ -307,7 +309,9 @@ def _returned(output: Answer) -> Any:
         return [_returned(one) for one in output]
     assert output.dtype is not None
     if output.dtype not in DTYPES:
-        raise ShapeFunctionError(f"the dtype {output.dtype.ge_name} of an output is not a dtype of torch")
+        raise ShapeFunctionError(
+            f"the dtype {output.dtype.ge_name} of an output is not a dtype of torch; expected one that torch has"
+        )
     return Returned(output.shape, DTYPES[output.dtype], ())
 
 

@@ -88,9 +88,8 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
         return replace(found, relation=relation, narrower="", strides=notes)
     caller.check_determinism()
     raise InferenceError(
-        f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions: "
-        + "; ".join(reasons or ["it answered none"])
-        + "".join(f"; {note}" for note in caller.notes)
+        f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions; "
+        "give shape=: " + "; ".join(reasons or ["it answered none"]) + "".join(f"; {note}" for note in caller.notes)
     )
 
 
@@ -104,8 +103,9 @@ def _check_answerable(function: ShapeFunction) -> None:
         )
     if function.data_inputs:
         raise InferenceError(
-            f"{prototype.op_type}: {function.source} reads the values of {', '.join(function.data_inputs)}, of which a relation "
-            "does not speak"
+            f"{prototype.op_type}: {function.source} reads the values of {', '.join(function.data_inputs)}, of which a "
+            "relation "
+            "does not speak; give shape="
         )
 
 

@@ -92,7 +92,7 @@ class _Maker(NodeOutputs):
             for n, name, default in unused:
                 value = values[n]
                 if value is not None and (tuple(value) if isinstance(value, list) else value) != default:
-                    raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; it can only be {default!r}")
+                    raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; expected {default!r}")
             tensors = [get(values) for get in inputs]
             if meta_outputs is not None:
                 check_outputs(meta_outputs)
@@ -152,7 +152,9 @@ class _Maker(NodeOutputs):
             items = list(value) if isinstance(value, list | tuple) else [value]
             for n, item in enumerate(items):
                 if item is None:
-                    raise ConversionError(f"{subject}: {name}[{n}] is None; GE's dynamic inputs have no gaps")
+                    raise ConversionError(
+                        f"{subject}: {name}[{n}] is None; expected tensors only, for dynamic inputs of GE have no gaps"
+                    )
                 if isinstance(item, tensor_class):
                     check(item)
             return items

@@ -76,7 +76,7 @@ def read_loops(operator: str, relation: Relation, batch: Sequence[str], reduce: 
             raise BatchError(f"{operator}: reduce={{{name!r}: {how!r}}}: parts are combined by {', '.join(REDUCTIONS)}")
     both = sorted({n.removeprefix("*") for n in batch} & {n.removeprefix("*") for n in reduce})
     if both:
-        raise BatchError(f"{operator}: {', '.join(both)} cannot be in batch= and in reduce=")
+        raise BatchError(f"{operator}: {', '.join(both)} must not be in batch= and in reduce=")
     return Loops(
         relation,
         tuple(n.removeprefix("*") for n in batch),

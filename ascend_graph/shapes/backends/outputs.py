@@ -131,10 +131,12 @@ class Outputs(Scope[T]):
                     continue
                 places = axes_of(axes, many, rank, shown)
                 if len(places) != len(value):
-                    raise ShapeError(f"{shown}: {len(value)} dimension(s) for {len(places)} axes {list(axes)}")
+                    raise ShapeError(
+                        f"{shown}: {len(value)} dimension(s) for {len(places)} axes; expected as many: {list(axes)}"
+                    )
                 for a, size in zip(places, value, strict=True):
                     if result[a] is not _FREE:
-                        raise ShapeError(f"{shown}: axis {a} is named twice")
+                        raise ShapeError(f"{shown}: axis {a} is named twice; name each once")
                     result[a] = size
             others = iter([size for value, _, axes in values if axes is None for size in value])
             return tuple([next(others) if size is _FREE else size for size in result])
@@ -171,7 +173,7 @@ class Outputs(Scope[T]):
         def size(env: Env) -> Any:
             result = value(env)
             if result.__class__ is int and result < 0:
-                raise ShapeError(f"output {subject} would have a dimension {node} = {result}")
+                raise ShapeError(f"output {subject} would have a dimension {node} = {result}; expected 0 or more")
             return result
 
         return size
@@ -185,7 +187,7 @@ class Outputs(Scope[T]):
             sizes = value(env)
             for size in sizes:
                 if size.__class__ is int and size < 0:
-                    raise ShapeError(f"*{node}: {list(sizes)} holds {size}, which is not a size")
+                    raise ShapeError(f"*{node}: {list(sizes)} holds {size}; expected sizes of 0 or more")
             return tuple(sizes)
 
         return group

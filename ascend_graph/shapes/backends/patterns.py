@@ -68,7 +68,7 @@ class Patterns(Scope[T]):
         if not picks:
             return rest
         if len(rest_of_axes) > 1:
-            raise self.fault(f"{pattern.shown}: only one group takes the axes that are left")
+            raise self.fault(f"{pattern.shown}: only one group may take the axes that are left")
         shown = pattern.shown
 
         def match(env: Env, sizes: Sequence[Any]) -> None:
@@ -83,7 +83,7 @@ class Patterns(Scope[T]):
                 axes = axes_of(value, many, len(sizes), shown)
                 for a in axes:
                     if a in taken:
-                        raise ShapeError(f"{shown}: axis {a} is named twice")
+                        raise ShapeError(f"{shown}: axis {a} is named twice; name each once")
                     taken.add(a)
                 pending.append((bind, [sizes[a] for a in axes]))
             others = [size for a, size in enumerate(sizes) if a not in taken]
@@ -287,7 +287,10 @@ class Patterns(Scope[T]):
         def match_list(env: Env, shapes: Sequence[Any]) -> None:
             count = env[count_slot]
             if count is not None and count != len(shapes):
-                raise ShapeError(f"{name} has {len(shapes)} tensors, but another list with index {index} has {count}")
+                raise ShapeError(
+                    f"{name} has {len(shapes)} tensors, but another list with index {index} has {count}; expected as "
+                    "many"
+                )
             env[count_slot] = len(shapes)
             if not vectors:
                 for number, sizes in enumerate(shapes):
@@ -337,7 +340,7 @@ class Patterns(Scope[T]):
         def same(env: Env) -> None:
             a, b = other(env), given(env)
             if a != b:
-                raise ShapeError(f"{first} has dtype {a} and {last} has dtype {b}, but both are {symbol}")
+                raise ShapeError(f"{first} has dtype {a} and {last} has dtype {b}, but both must be {symbol}")
 
         return [same]
 

@@ -134,7 +134,7 @@ class Scope(DtypeScope[T]):
         def item(env: Env) -> Any:
             found = item_of(items(env), at(env), node.args[0])
             if found.__class__ is not int and not hasattr(found, "__sym_min__"):
-                raise ShapeError(f"{node} is {show(found)}, not an integer")
+                raise ShapeError(f"{node} is {show(found)}; expected an integer")
             return found
 
         return item
@@ -143,7 +143,7 @@ class Scope(DtypeScope[T]):
         def found(env: Env) -> Any:
             values = items(env)
             if not values:
-                raise ShapeError(f"{node}: the list is empty")
+                raise ShapeError(f"{node}: the list is empty; expected at least one item")
             return extreme(function, values)
 
         return found
@@ -262,7 +262,9 @@ class Scope(DtypeScope[T]):
             try:
                 return compare(x, y)
             except TypeError:
-                raise ShapeError(f"{node}: cannot compare {show(x)} with {show(y)}") from None
+                raise ShapeError(
+                    f"{node}: cannot compare {show(x)} with {show(y)}; expected two numbers, or two values of one type"
+                ) from None
 
         return compared
 

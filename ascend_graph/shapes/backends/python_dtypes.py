@@ -159,7 +159,7 @@ class DtypeScope(ScopeState[T]):
                 try:
                     return always(self.system.from_name(str(node.value)))
                 except KeyError:
-                    raise self.fault(f"dtype {node.value} does not exist here") from None
+                    raise self.fault(f"dtype {node.value} does not exist in this torch; write another") from None
             case Op.DTYPE_OF:
                 assert isinstance(node.value, tuple)
                 return self.first_dtype(node.value, node.args)
@@ -185,7 +185,7 @@ class DtypeScope(ScopeState[T]):
         def of_element(env: Env) -> Any:
             tensor = item_of(env[slot], at(env), name)
             if tensor is None:
-                raise ShapeError(f"{name}[{at(env)}] is None, its dtype is asked for")
+                raise ShapeError(f"{name}[{at(env)}] is None; expected a tensor, for its dtype is asked for")
             return tensor.dtype
 
         return of_element
@@ -197,7 +197,7 @@ class DtypeScope(ScopeState[T]):
             dtype = system.from_attr(env[slot])
             if dtype is None:
                 line = f". Write: {name} if {name} is not None else …" if env[slot] is None else ""
-                raise ShapeError(f"attr {name} is {show(env[slot])}, which names no dtype{line}")
+                raise ShapeError(f"attr {name} is {show(env[slot])}; expected a dtype{line}")
             return dtype
 
         return from_attr
@@ -241,7 +241,9 @@ def _perhaps(slot: int, name: str) -> Value:
     def value(env: Env) -> Any:
         found = env[slot]
         if found is None:
-            raise ShapeError(f"{name} is not given: its input has another form here")
+            raise ShapeError(
+                f"{name} is not given, for its input has another form here; write a condition on the input"
+            )
         return found
 
     return value

@@ -84,7 +84,7 @@ class ExpressionTypes:
         return RelationError(f"{self.relation}: {message}")
 
     def beyond(self, message: str) -> BeyondError:
-        return BeyondError(f"{self.relation}: {message}")
+        return BeyondError(f"{self.relation}: {message}; this is not supported, write the relation without it")
 
     def is_attr(self, name: str) -> bool:
         """Return whether a name denotes an attr; an attr that is None gives way to a dimension or group of its name."""
@@ -107,7 +107,7 @@ class ExpressionTypes:
         result = self.showing(leaf(node), node)
         self.made += 1
         if self.made > MAX_NODES:
-            raise self.beyond(f"has more than {MAX_NODES} operations")
+            raise BeyondError(f"{self.relation}: expected at most {MAX_NODES} operations")
         return result
 
     @staticmethod
@@ -198,7 +198,9 @@ class ExpressionTypes:
         if name not in self.dims | self.groups | self.many_groups | self.defined.keys():
             givers = [t.name for t in self.relation.input_tensors if name in bound_names(t)]
             raise self.fault(
-                f"{name} is used before {' or '.join(givers)} gives it" if givers else f"{name} means nothing here"
+                f"{name} is used before {' or '.join(givers)} gives it; write that input first"
+                if givers
+                else f"{name} means nothing here; expected a dimension of an input, or an attr"
             )
 
     def names_dtype(self, node: Expr) -> bool:
@@ -254,7 +256,7 @@ class DtypeExpressions(ExpressionTypes):
                 if not self.whole:
                     raise self.beyond(f"{node} is the dtype of an element of a list")
                 if name not in self.lists:
-                    raise self.fault(f"{node}: {name} is one tensor, not a list")
+                    raise self.fault(f"{node}: {name} is one tensor, not a list; write {name}")
                 return ExpressionNode(Op.DTYPE_OF, ExpressionKind.DTYPE, (self.number(index),), (name,))
         raise self.fault(f"{node} is not a dtype; write the name of a dtype, an input, a dtype attr, or promote(…)")
 
@@ -277,7 +279,7 @@ class DtypeExpressions(ExpressionTypes):
             return ExpressionNode(Op.DTYPE, ExpressionKind.DTYPE, (), name)
         meant = f"; write {known}" if (known := other_name(name)) else ""
         raise self.fault(
-            f"{name} is not a dtype here: neither an input, nor an attr, nor one of {', '.join(CATEGORY)}{meant}"
+            f"{name} is not a dtype here; expected an input, an attr, or one of {', '.join(CATEGORY)}{meant}"
         )
 
     def promoted(self, arguments: tuple[Expr, ...]) -> ExpressionNode:

@@ -172,7 +172,7 @@ class Expressions(DtypeExpressions):
                 case Index(Name(name), index) if name in self.many_groups:
                     return ExpressionNode(Op.ELEMENT, ExpressionKind.SIZES, (self.named_list(name), self.number(index)))
                 case Name(name) if name in self.inputs:
-                    raise self.fault(f"{name} is a tensor, not a list of sizes")
+                    raise self.fault(f"{name} is a tensor; expected a list of sizes")
             return refused(ExpressionKind.SIZES, leaf, "not a list of sizes", *self.found(leaf))
 
         return self.spread(node, one)

@@ -29,9 +29,9 @@ def lower(relation: Statement, attrs: Mapping[str, AttrKind], *, whole: bool = F
     try:
         found = _Lowering(relation, attrs, whole).lowered()
     except RecursionError:
-        raise BeyondError(f"{relation}: nested too deep") from None
+        raise BeyondError(f"{relation}: nested too deep; simplify it") from None
     if sum(1 for _ in found.nodes) > MAX_NODES:
-        raise BeyondError(f"{relation}: has more than {MAX_NODES} operations")
+        raise BeyondError(f"{relation}: expected at most {MAX_NODES} operations")
     return found
 
 
@@ -42,8 +42,9 @@ class _Lowering(Expressions):
         if unknown:
             dims = sorted({name for t in relation.input_tensors for name in syntax.bound_names(t)})
             raise self.fault(
-                f"{', '.join(sorted(unknown))} is neither a dimension of an input nor an attr of the operator; "
-                f"dimensions: {', '.join(dims) or 'none'}; attrs: {', '.join(self.attrs) or 'none'}{advice(relation, unknown, [*dims, *self.attrs])}"
+                f"{', '.join(sorted(unknown))} must be a dimension of an input or an attr of the operator; "
+                f"dimensions: {', '.join(dims) or 'none'}; attrs: "
+                f"{', '.join(self.attrs) or 'none'}{advice(relation, unknown, [*dims, *self.attrs])}"
             )
         for tensor in (*relation.input_tensors, *relation.output_tensors):
             if tensor.index is not None and not self.whole:
@@ -142,7 +143,7 @@ class _Lowering(Expressions):
                     raise self.fault(self.one_shape(tensor))
                 items = self.items(alternative.shape, tensor)
                 if condition is not None and any(item.what == "later" for item in items):
-                    raise self.fault(f"{tensor.name}: a conditional pattern holds names and integers only")
+                    raise self.fault(f"{tensor.name}: a conditional pattern may hold names and integers only")
             after = (after[0] | self.dims, after[1] | self.groups)
             patterns.append(form.InputPattern(condition, items, f"{_subject(tensor)}{alternative.shape}"))
         self.dims, self.groups = after
@@ -172,7 +173,7 @@ class _Lowering(Expressions):
                 self.many_groups.add(value.name.id)
                 return form.Bind("elements", value.name.id, axes=axes, shown=shown)
             if isinstance(value, Index) and self.whole:
-                raise self.fault(f"*{value} stands only in a list of tensors with that index")
+                raise self.fault(f"*{value} may stand only in a list of tensors with that index")
             if not isinstance(value, Name):
                 raise self.beyond(f"*{value} in an input")
             if value.id in self.attrs and self.attrs[value.id].kind is not ExpressionKind.NONE:
@@ -258,9 +259,7 @@ class _Lowering(Expressions):
             case syntax.Like(Name(name)):
                 index = self.lists.get(name)
                 if index is not None and index != tensor.index:
-                    raise self.fault(
-                        f"{name} is a list; an output like its tensors is {tensor.name}[{index}] like {name}"
-                    )
+                    raise self.fault(f"{name} is a list; write {tensor.name}[{index}] like {name}")
                 return form.Leaf(condition, "like", (), name, dtype or self.dtype_of(name), shown)
             case syntax.Like(Index(Name(name), _) as element):
                 return form.Leaf(condition, "like", (), name, dtype, shown, self.element(element))

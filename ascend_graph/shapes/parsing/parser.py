@@ -210,13 +210,13 @@ class _Parser:
             if not isinstance(value, Name | Index) and not (
                 isinstance(value, FunctionCall) and value.function in GROUP_FUNCTIONS
             ):
-                raise self.error("after '*' comes the name of a group of dimensions or of a list attr", token.at)
+                raise self.error("'*' needs the name of a group of dimensions or of a list attr", token.at)
             return DimensionGroup(value, self.axis())
         token = self.token
         expression = self.expression()
         value_ = None if isinstance(expression, Name) and expression.id == "_" else expression
         if isinstance(expression, Literal) and not _is_integer(expression):
-            raise self.error(f"a dimension is an integer, a name or their arithmetic, got {expression}", token.at)
+            raise self.error(f"a dimension must be an integer, a name or their arithmetic, got {expression}", token.at)
         return Size(value_, self.axis())
 
     def axis(self) -> Expr | None:
@@ -277,7 +277,7 @@ class _Parser:
             self.position += 1
             length += 1
             if length > MAX_NESTING:
-                raise self.error(f"more than {MAX_NESTING} operators in a row")
+                raise self.error(f"too many operators in a row; expected at most {MAX_NESTING}")
             left = Binary(operator, left, operand())
         return left
 
@@ -351,7 +351,7 @@ class _Parser:
     def __enter__(self) -> None:
         self.nesting += 1
         if self.nesting > MAX_NESTING:
-            raise self.error(f"nested more than {MAX_NESTING} deep")
+            raise self.error(f"nested too deep; expected at most {MAX_NESTING} levels")
 
     def __exit__(self, *_: object) -> None:
         self.nesting -= 1
@@ -364,12 +364,12 @@ def _is_integer(literal: Literal) -> bool:
 def parse(source: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[WhereDefinition | Expr, ...]]:
     """Parse ``source`` to inputs, outputs and the clauses after ``where``; raise :class:`RelationError`."""
     if not isinstance(source, str):
-        raise RelationError(f"a shape relation is a text such as 'x[m, k], w[k, n] -> y[m, n]', got {source!r}")
+        raise RelationError(f"a shape relation must be a string, such as 'x[m, k], w[k, n] -> y[m, n]', got {source!r}")
     inputs, outputs, clauses = _Parser(source).relation()
     found = [e for tensor in (*inputs, *outputs) for e in expressions(tensor)]
     found += [clause.value if isinstance(clause, WhereDefinition) else clause for clause in clauses]
     if any(_depth(expression) > MAX_DEPTH for expression in found):
-        raise RelationError(f"an expression is more than {MAX_DEPTH} operations deep", source, 0)
+        raise RelationError(f"an expression must be at most {MAX_DEPTH} operations deep", source, 0)
     return inputs, outputs, clauses
 
 

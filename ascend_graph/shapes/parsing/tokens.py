@@ -56,6 +56,6 @@ def tokens_of(source: str) -> list[Token]:
 
 def _check_integer(text: str, source: str, at: int) -> None:
     if not re.fullmatch(r"[0-9]+(?:_[0-9]+)*", text):
-        raise RelationError(f"{text[:40]} is not an integer: '_' stands only between digits", source, at)
+        raise RelationError(f"{text[:40]} is not an integer: '_' may stand only between digits", source, at)
     if len(text.replace("_", "").lstrip("0")) > 19 or int(text) > MAX_INTEGER:
         raise RelationError(f"an integer is at most 2**63 - 1, got {text[:40]}", source, at)

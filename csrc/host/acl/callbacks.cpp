@@ -91,9 +91,9 @@ ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle) 
     std::lock_guard<std::mutex> lock(subscriptions.mutex);
     const auto found = subscriptions.threads.find(&stream_of(handle));
     if (found == subscriptions.threads.end() || found->second != thread) {
-        return fail(
-            ACL_ERROR_RT_THREAD_SUBSCRIBE,
-            "aclrtUnSubscribeReport: thread " + std::to_string(thread) + " is not subscribed to the stream");
+        return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
+                    "aclrtUnSubscribeReport: thread " + std::to_string(thread) +
+                        " is not subscribed to the stream; call aclrtSubscribeReport first");
     }
     subscriptions.threads.erase(found);
     subscriptions.arrived.notify_all();
@@ -101,7 +101,7 @@ ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle) 
 }
 
 ACL_EXPORT aclError aclrtLaunchCallback(void (*fn)(void*), void* data, int block_type, aclrtStream handle) {
-    if (fn == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchCallback: fn is null");
+    if (fn == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtLaunchCallback", "fn");
     if (block_type != 0 && block_type != 1) {
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchCallback: blockType is " +
                                                  std::to_string(block_type) +
@@ -139,7 +139,8 @@ ACL_EXPORT aclError aclrtProcessReport(int32_t timeout) {
     std::unique_lock<std::mutex> lock(subscriptions.mutex);
     if (!subscribed(thread) && subscriptions.reports[thread].empty())
         return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
-                    "aclrtProcessReport: this thread is subscribed to no stream");
+                    "aclrtProcessReport: this thread is not subscribed to a stream; call "
+                    "aclrtSubscribeReport with it first");
     const auto ready = [&] { return !subscriptions.reports[thread].empty() || !subscribed(thread); };
     if (timeout == -1) {
         subscriptions.arrived.wait(lock, ready);
@@ -149,7 +150,8 @@ ACL_EXPORT aclError aclrtProcessReport(int32_t timeout) {
     auto& mine = subscriptions.reports[thread];
     if (mine.empty()) {
         return fail(ACL_ERROR_RT_REPORT_TIMEOUT,
-                    "aclrtProcessReport: no callback within " + std::to_string(timeout) + " ms");
+                    "aclrtProcessReport: no callback within " + std::to_string(timeout) +
+                        " ms; launch one with aclrtLaunchCallback, or give a longer timeout");
     }
     while (!mine.empty()) {
         const auto report = mine.front();

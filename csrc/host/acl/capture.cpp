@@ -34,7 +34,9 @@ aclError wrong_capture(const std::string& message) {
 }
 
 aclError not_a_model(const char* function) {
-    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live model");
+    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
+                std::string(function) +
+                    ": not a live model; expected one that aclmdlRICaptureEnd made, not destroyed");
 }
 
 aclError begin(aclrtStream handle, std::shared_ptr<Model> model, const char* function) {
@@ -128,7 +130,7 @@ ACL_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, int* status, aclm
 ACL_EXPORT aclError aclmdlRICaptureThreadExchangeMode(int* mode) {
     thread_local int current = 0;
     if (mode == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclmdlRICaptureThreadExchangeMode: mode is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlRICaptureThreadExchangeMode", "mode");
     std::swap(current, *mode);
     return ACL_SUCCESS;
 }

@@ -43,7 +43,9 @@ void make_current(Context* context) {
 }
 
 aclError not_a_context(const char* function) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, std::string(function) + ": not a live context");
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                std::string(function) +
+                    ": not a live context; expected one that aclrtCreateContext made, not destroyed");
 }
 
 // Whether the thread's context is still there.
@@ -77,7 +79,7 @@ ACL_EXPORT aclError aclrtResetDevice(int32_t id) {
 ACL_EXPORT aclError aclrtResetDeviceForce(int32_t id) { return aclrtResetDevice(id); }
 
 ACL_EXPORT aclError aclrtGetDevice(int32_t* id) {
-    if (id == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice: deviceId is null");
+    if (id == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice", "deviceId");
     if (!has_current())
         return ACL_ERROR_RT_CONTEXT_NULL;  // torch_npu asks to find out: not worth an error text
     *id = current_id;
@@ -85,7 +87,7 @@ ACL_EXPORT aclError aclrtGetDevice(int32_t* id) {
 }
 
 ACL_EXPORT aclError aclrtCreateContext(aclrtContext* context, int32_t id) {
-    if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtCreateContext: context is null");
+    if (context == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtCreateContext", "context");
     if (aclError error = check_device("aclrtCreateContext", id)) return error;
     if (aclError error = enter_device("aclrtCreateContext")) return error;
     std::lock_guard<std::mutex> lock(contexts().mutex);
@@ -96,13 +98,14 @@ ACL_EXPORT aclError aclrtCreateContext(aclrtContext* context, int32_t id) {
 }
 
 ACL_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
-    if (handle == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: context is null");
+    if (handle == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext", "context");
     std::lock_guard<std::mutex> lock(contexts().mutex);
     auto found = contexts().live.find(handle);
     if (found == contexts().live.end()) return not_a_context("aclrtDestroyContext");
     if (found->second->of_device) {
         return fail(ACL_ERROR_RT_PARAM_INVALID,
-                    "aclrtDestroyContext: the device's own context; it goes with aclrtResetDevice");
+                    "aclrtDestroyContext: the device's own context cannot be destroyed; call "
+                    "aclrtResetDevice instead");
     }
     contexts().live.erase(found);
     if (current == handle) current = nullptr;
@@ -110,17 +113,18 @@ ACL_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
 }
 
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext* context) {
-    if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is null");
+    if (context == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext", "context");
     if (!has_current()) {
-        return fail(ACL_ERROR_RT_CONTEXT_NULL,
-                    "aclrtGetCurrentContext: the thread has set no device and no context");
+        return fail(
+            ACL_ERROR_RT_CONTEXT_NULL,
+            "aclrtGetCurrentContext: the thread has set no device and no context; call aclrtSetDevice first");
     }
     *context = current;
     return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
-    if (handle == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtSetCurrentContext: context is null");
+    if (handle == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtSetCurrentContext", "context");
     std::lock_guard<std::mutex> lock(contexts().mutex);
     auto found = contexts().live.find(handle);
     if (found == contexts().live.end()) return not_a_context("aclrtSetCurrentContext");
@@ -130,10 +134,11 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
 
 ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
     if (stream == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtCtxGetCurrentDefaultStream: stream is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtCtxGetCurrentDefaultStream", "stream");
     if (!has_current()) {
         return fail(ACL_ERROR_RT_CONTEXT_NULL,
-                    "aclrtCtxGetCurrentDefaultStream: the thread has set no device and no context");
+                    "aclrtCtxGetCurrentDefaultStream: the thread has set no device and no context; call "
+                    "aclrtSetDevice first");
     }
     *stream = &stream_of(nullptr);
     return ACL_SUCCESS;

@@ -18,31 +18,32 @@ struct aclmdlDataset {
 
 ACL_EXPORT aclmdlDataset* aclmdlCreateDataset() { return new aclmdlDataset; }
 ACL_EXPORT aclError aclmdlDestroyDataset(const aclmdlDataset* dataset) {
-    if (dataset == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclmdlDestroyDataset: dataset is null");
+    if (dataset == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlDestroyDataset", "dataset");
     delete dataset;
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclmdlAddDatasetBuffer(aclmdlDataset* dataset, aclDataBuffer* buffer) {
     if (dataset == nullptr || buffer == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclmdlAddDatasetBuffer: dataset or dataBuffer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlAddDatasetBuffer", "dataset or dataBuffer");
     dataset->items.push_back({buffer, nullptr});
     return ACL_SUCCESS;
 }
 ACL_EXPORT size_t aclmdlGetDatasetNumBuffers(const aclmdlDataset* dataset) {
     return dataset == nullptr ? 0 : dataset->items.size();
 }
+static aclError beyond(const aclmdlDataset* dataset, const char* function, size_t index) {
+    return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": index " + std::to_string(index) +
+                                             " is out of range; expected less than the number of buffers, " +
+                                             std::to_string(aclmdlGetDatasetNumBuffers(dataset)));
+}
 ACL_EXPORT aclDataBuffer* aclmdlGetDatasetBuffer(const aclmdlDataset* dataset, size_t index) {
     if (index < aclmdlGetDatasetNumBuffers(dataset)) return dataset->items[index].buffer;
-    fail(ACL_ERROR_INVALID_PARAM, "aclmdlGetDatasetBuffer: index " + std::to_string(index) +
-                                      ": the dataset has " +
-                                      std::to_string(aclmdlGetDatasetNumBuffers(dataset)) + " buffers");
+    beyond(dataset, "aclmdlGetDatasetBuffer", index);
     return nullptr;
 }
 ACL_EXPORT aclError aclmdlSetDatasetTensorDesc(aclmdlDataset* dataset, aclTensorDesc* desc, size_t index) {
     if (index >= aclmdlGetDatasetNumBuffers(dataset)) {
-        return fail(ACL_ERROR_INVALID_PARAM,
-                    "aclmdlSetDatasetTensorDesc: index " + std::to_string(index) + ": the dataset has " +
-                        std::to_string(aclmdlGetDatasetNumBuffers(dataset)) + " buffers");
+        return beyond(dataset, "aclmdlSetDatasetTensorDesc", index);
     }
     dataset->items[index].desc = desc;
     return ACL_SUCCESS;

@@ -54,8 +54,9 @@ aclError load_bridge() {
         const auto ready = reinterpret_cast<int (*)()>(dlsym(bridge, "ascendgraphBridgeReady"));
         return ready == nullptr ? ACL_SUCCESS : ready();
     }
-    return fail(ACL_ERROR_FAILURE,
-                std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded: ") + dlerror());
+    return fail(ACL_ERROR_FAILURE, std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded; "
+                                               "start the program with python -m ascend_graph.host: ") +
+                                       dlerror());
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ aclError check_device(const char* function, int32_t id) {
     const auto hidden = machine_devices() - static_cast<int32_t>(visible.ids.size());
     return fail(
         ACL_ERROR_INVALID_DEVICE,
-        std::string(function) + ": device " + std::to_string(id) + " is not in 0.." +
+        std::string(function) + ": device " + std::to_string(id) + " is not there; expected 0 to " +
             std::to_string(visible.ids.size() - 1) +
             (hidden == 0 ? "" : "; ASCEND_RT_VISIBLE_DEVICES hides " + std::to_string(hidden) + " more"));
 }
@@ -118,8 +119,8 @@ ACL_EXPORT aclError aclInit(const char*) {
         for (const auto& one : ascendc_host::processors)
             known += std::string(known.empty() ? "" : ", ") + one.name;
         return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_HOST_SOC=") +
-                                                 std::getenv("ASCEND_GRAPH_HOST_SOC") +
-                                                 ": the host stands for one of " + known);
+                                                 std::getenv("ASCEND_GRAPH_HOST_SOC") + ": expected one of " +
+                                                 known);
     }
     settle_devices();
     const bool again = initialized.exchange(true);
@@ -134,7 +135,7 @@ ACL_EXPORT aclError aclFinalize() {
 }
 
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
-    if (count == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount: count is null");
+    if (count == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount", "count");
     const VisibleDevices visible = visible_devices();
     *count = static_cast<uint32_t>(visible.ids.size());
     if (*count != 0) return ACL_SUCCESS;
@@ -145,18 +146,18 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
 // those of the machine, which are the same here.
 ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t id, int32_t* logical) {
     if (logical == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: the result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId", "the result pointer");
     if (aclError error = check_device("aclrtGetLogicDevIdByUserDevId", id)) return error;
     *logical = visible_devices().ids[static_cast<size_t>(id)];
     return ACL_SUCCESS;
 }
 
 static aclError same_device(const char* function, int32_t id, int32_t* result) {
-    if (result == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    if (result == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "the result pointer");
     if (id < 0 || id >= machine_devices()) {
         return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
-                                                  " is not in 0.." + std::to_string(machine_devices() - 1));
+                                                  " is not there; expected 0 to " +
+                                                  std::to_string(machine_devices() - 1));
     }
     *result = id;
     return ACL_SUCCESS;
@@ -177,7 +178,7 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t id, uint32_t* flags, int32_t
 
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t peer) {
     if (can == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer", "canAccessPeer");
     if (aclError error = check_device("aclrtDeviceCanAccessPeer", id)) return error;
     if (aclError error = check_device("aclrtDeviceCanAccessPeer", peer)) return error;
     *can = id != peer;
@@ -187,27 +188,27 @@ ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t) {
     return check_device("aclrtDeviceEnablePeerAccess", peer);
 }
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
-    if (pid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetBareTgid: pid is null");
+    if (pid == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetBareTgid", "pid");
     *pid = getpid();
     return ACL_SUCCESS;
 }
 
 // A host program next to its device: 1, ACL_HOST.
 ACL_EXPORT aclError aclrtGetRunMode(int* mode) {
-    if (mode == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetRunMode: runMode is null");
+    if (mode == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetRunMode", "runMode");
     *mode = 1;
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
     if (major == nullptr || minor == nullptr || patch == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetVersion: a result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetVersion", "a result pointer");
     *major = 1;  // of ACL's interface, not of CANN
     *minor = *patch = 0;
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t* least, int32_t* greatest) {
     if (least == nullptr || greatest == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetStreamPriorityRange: a result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetStreamPriorityRange", "a result pointer");
     *least = 7;
     *greatest = 0;
     return ACL_SUCCESS;
@@ -219,13 +220,13 @@ ACL_EXPORT const char* aclrtGetSocName() { return soc_name(); }
 // do not look there.
 ACL_EXPORT aclError aclrtGetHardwareSyncAddr(void** address) {
     static uint64_t flags;
-    if (address == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetHardwareSyncAddr: addr is null");
+    if (address == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetHardwareSyncAddr", "addr");
     *address = &flags;
     return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability", "value");
     switch (info) {
         case 0:
             *value = processor().cube_cores;
@@ -238,13 +239,14 @@ ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_L2_SIZE
         default:
             return fail(ACL_ERROR_INVALID_PARAM,
-                        "aclGetDeviceCapability: unknown attribute " + std::to_string(info));
+                        "aclGetDeviceCapability: attribute " + std::to_string(info) +
+                            " is not known; expected 0 (AI cores), 1 (vector cores) or 2 (L2 size)");
     }
 }
 
 ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* value) {
     if (aclError error = check_device("aclrtGetDeviceInfo", static_cast<int32_t>(id))) return error;
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceInfo: value is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceInfo", "value");
     switch (attribute) {
         case 101:
         case 102:
@@ -260,15 +262,15 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
             *value = static_cast<int64_t>(processor().l2);
             return ACL_SUCCESS;
         default:
-            return fail(ACL_ERROR_API_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute " +
-                                                       std::to_string(attribute) +
-                                                       " has no value on the host runtime");
+            return fail(ACL_ERROR_API_NOT_SUPPORT,
+                        "aclrtGetDeviceInfo: attribute " + std::to_string(attribute) +
+                            " has no value on the host runtime; expected 101, 102, 201, 204 or 302");
     }
 }
 
 ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value) {
     if (aclError error = check_device("aclrtGetDeviceResLimit", id)) return error;
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit: value is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit", "value");
     *value = type == 0 ? processor().cube_cores
                        : processor().vector_cores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
     return ACL_SUCCESS;
@@ -283,7 +285,7 @@ std::map<aclrtStream, Limits> stream_limits;
 thread_local Limits thread_limits{};
 
 aclError read_limit(const char* function, const Limits& limits, int type, uint32_t* value) {
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": value is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "value");
     if (type != 0 && type != 1)
         return fail(ACL_ERROR_INVALID_PARAM,
                     std::string(function) + ": type is " + std::to_string(type) + "; it must be 0 or 1");
@@ -333,7 +335,7 @@ ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
 // A name-based identifier: the runtime's name and the device's number.
 ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t id, char* uuid) {
     if (aclError error = check_device("aclrtDeviceGetUuid", id)) return error;
-    if (uuid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetUuid: uuid is null");
+    if (uuid == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetUuid", "uuid");
     std::memcpy(uuid, "ascend-graph-host", 15);
     uuid[15] = static_cast<char>(id);
     return ACL_SUCCESS;
@@ -345,16 +347,22 @@ namespace {
 std::array<std::atomic<int64_t>, 64> system_options{};
 
 bool is_option(int option) { return option >= 0 && static_cast<size_t>(option) < system_options.size(); }
+
+aclError no_option(const char* function, int option) {
+    return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": option " + std::to_string(option) +
+                                             " is out of range; expected 0 to " +
+                                             std::to_string(system_options.size() - 1));
+}
 }  // namespace
 
 ACL_EXPORT aclError aclrtSetSysParamOpt(int option, int64_t value) {
-    if (!is_option(option)) return fail(ACL_ERROR_INVALID_PARAM, "aclrtSetSysParamOpt: no such option");
+    if (!is_option(option)) return no_option("aclrtSetSysParamOpt", option);
     system_options[option].store(value, std::memory_order_relaxed);
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtGetSysParamOpt(int option, int64_t* value) {
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt: value is null");
-    if (!is_option(option)) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt: no such option");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt", "value");
+    if (!is_option(option)) return no_option("aclrtGetSysParamOpt", option);
     *value = system_options[option].load(std::memory_order_relaxed);
     return ACL_SUCCESS;
 }
@@ -371,8 +379,7 @@ ACL_EXPORT aclError aclrtSetDeviceSatMode(int mode) {
     if (mode == 1) return ACL_SUCCESS;
     constexpr const char* kNone =
         "the host runtime computes INF and NaN: the saturating arithmetic that INF_NAN_MODE_FORCE_DISABLE=1 "
-        "or "
-        "INF_NAN_MODE_ENABLE=0 asks for is not there, and a float status stays 0";
+        "or INF_NAN_MODE_ENABLE=0 asks for is not there, and a float status stays 0; unset the variable";
     static const bool said = std::fprintf(stderr, "ascend_graph: %s\n", kNone) > 0;
     (void)said;
     return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclrtSetDeviceSatMode: ") + kNone);
@@ -408,7 +415,7 @@ struct PackageVersion {  // aclCANNPackageVersion
 }  // namespace
 
 ACL_EXPORT aclError aclsysGetCANNVersion(int, PackageVersion* version) {
-    if (version == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetCANNVersion: version is null");
+    if (version == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetCANNVersion", "version");
     *version = {};
     std::strcpy(version->version, kVersion);
     std::sscanf(kVersion, "%63[^.].%63[^.].%63s", version->major, version->minor, version->release);
@@ -416,7 +423,7 @@ ACL_EXPORT aclError aclsysGetCANNVersion(int, PackageVersion* version) {
 }
 
 ACL_EXPORT aclError aclsysGetVersionStr(char*, char* version) {
-    if (version == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: versionStr is null");
+    if (version == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr", "versionStr");
     std::strcpy(version, kVersion);
     return ACL_SUCCESS;
 }

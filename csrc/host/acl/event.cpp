@@ -35,12 +35,14 @@ std::shared_ptr<Event> event_of(aclrtEvent handle) {
 }
 
 aclError bad_event(const char* function) {
-    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live event");
+    return fail(
+        ACL_ERROR_INVALID_RESOURCE_HANDLE,
+        std::string(function) + ": not a live event; expected one that aclrtCreateEvent made, not destroyed");
 }
 
 aclError create(aclrtEvent* event, uint32_t flag, const char* function) {
     constexpr uint32_t kExternal = 0x20;  // ACL_EVENT_EXTERNAL
-    if (event == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": event is null");
+    if (event == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "event");
     auto created = std::make_shared<Event>((flag & kExternal) != 0);
     std::lock_guard<std::mutex> lock(mutex);
     *event = created.get();
@@ -58,7 +60,8 @@ aclError join(Stream& stream, const Event& event, const std::shared_ptr<Model>& 
     const auto current = stream.capturing();
     if (current != nullptr && current != model) {
         return fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
-                    "aclrtStreamWaitEvent: the stream and the event belong to two captures");
+                    "aclrtStreamWaitEvent: the stream and the event belong to two captures; record and wait "
+                    "within one");
     }
     std::scoped_lock lock(mutex, stream.state);
     if (current == nullptr) {
@@ -93,7 +96,7 @@ aclError check_word(const char* function, const void* address) {
         if (offset + sizeof(uint64_t) <= size && offset % sizeof(uint64_t) == 0) return ACL_SUCCESS;
     }
     return fail(ACL_ERROR_INVALID_PARAM,
-                std::string(function) + ": devAddr is not an aligned address of 8 bytes of device memory");
+                std::string(function) + ": devAddr must be an address in device memory, a multiple of 8");
 }
 
 }  // namespace
@@ -181,7 +184,7 @@ ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
-    if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventStatus: status is null");
+    if (status == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventStatus", "status");
     const auto event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtQueryEventStatus");
     *status = is_done(*event) ? 1 : 0;  // ACL_EVENT_RECORDED_STATUS_COMPLETE, …_NOT_READY
@@ -196,7 +199,7 @@ ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent handle, int* status) {
 }
 
 ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, int* status) {
-    if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventWaitStatus: status is null");
+    if (status == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventWaitStatus", "status");
     if (event_of(handle) == nullptr) return bad_event("aclrtQueryEventWaitStatus");
     *status = 0;  // ACL_EVENT_WAIT_STATUS_COMPLETE
     return ACL_SUCCESS;

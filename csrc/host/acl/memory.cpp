@@ -141,13 +141,12 @@ Heap& heap() {
 }
 
 aclError allocate(const char* function, void** p, size_t size, Place place) {
-    if (p == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    if (p == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "the result pointer");
     if (aclError error = enter_device(function)) return error;
     *p = heap().allocate(size, place);
     if (*p != nullptr) return ACL_SUCCESS;
-    const std::string asked =
-        std::string(function) + ": out of memory: " + std::to_string(size) + " bytes asked for";
+    const std::string asked = std::string(function) + ": out of memory: " + std::to_string(size) +
+                              " bytes asked for; free memory, or allocate less";
     if (place == Place::kHost) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked);
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked + ", " + std::to_string(heap().used()) + " of " +
                                                     std::to_string(Heap::capacity()) + " in use");
@@ -160,7 +159,8 @@ aclError release(const char* function, void* p, Place place) {
                         : place == Place::kDevice  ? "; it is the host's: aclrtFreeHost frees it"
                                                    : "; it is the device's: aclrtFree frees it";
     return fail(ACL_ERROR_INVALID_PARAM,
-                std::string(function) + ": not the start of a live allocation of its kind" + other);
+                std::string(function) +
+                    ": expected the address that an allocation of its kind returned, not freed" + other);
 }
 
 struct CopiedRange {
@@ -175,11 +175,11 @@ struct CopiedRange {
 aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count) {
     if (count > capacity) {
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + std::to_string(count) +
-                                                 " bytes do not fit in " + std::to_string(capacity));
+                                                 " bytes do not fit; expected at most " +
+                                                 std::to_string(capacity) + ", the size of the destination");
     }
-    if (count != 0 && (dst == nullptr || src == nullptr)) {
-        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": null address");
-    }
+    if (count != 0 && (dst == nullptr || src == nullptr))
+        return fail_null(ACL_ERROR_INVALID_PARAM, function, dst == nullptr ? "dst" : "src");
     return enter_device(function);
 }
 
@@ -225,7 +225,7 @@ ACL_EXPORT aclError aclrtFreeHost(void* p) { return release("aclrtFreeHost", p, 
 
 ACL_EXPORT aclError aclrtGetMemInfo(int, size_t* free_bytes, size_t* total) {
     if (free_bytes == nullptr || total == nullptr) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: the result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo", "the result pointer");
     }
     *total = Heap::capacity();
     *free_bytes = *total - std::min(*total, heap().used());
@@ -271,8 +271,8 @@ ACL_EXPORT aclError aclrtCmoAsync(void* src, size_t size, int kind, aclrtStream 
     const void* base = nullptr;
     size_t extent = 0;
     if (kind != kPrefetch) {
-        return fail(ACL_ERROR_INVALID_PARAM,
-                    "aclrtCmoAsync: type " + std::to_string(kind) + " is not ACL_RT_CMO_TYPE_PREFETCH, 0");
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtCmoAsync: type " + std::to_string(kind) +
+                                                 " is not supported; expected ACL_RT_CMO_TYPE_PREFETCH, 0");
     }
     if (!ascendgraphAllocationExtent(src, &base, &extent) ||
         size > extent - (static_cast<const char*>(src) - static_cast<const char*>(base))) {
@@ -287,14 +287,15 @@ namespace {
 aclError check_host_range(const char* function, const void* p, uint64_t size) {
     if (p != nullptr && size != 0) return ACL_SUCCESS;
     return fail(ACL_ERROR_INVALID_PARAM,
-                std::string(function) + (p == nullptr ? ": p is null" : ": size is 0"));
+                std::string(function) +
+                    (p == nullptr ? ": p is null; expected an address" : ": size is 0; expected at least 1"));
 }
 }  // namespace
 
 ACL_EXPORT aclError aclrtHostRegister(void* p, uint64_t size, int, void** device_pointer) {
     if (aclError error = check_host_range("aclrtHostRegister", p, size)) return error;
     if (device_pointer == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: the result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister", "the result pointer");
     *device_pointer = p;
     return ACL_SUCCESS;
 }
@@ -329,7 +330,7 @@ int location_type(const void* p) {
 
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
     if (attributes == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes", "attributes");
     *attributes = {};
     attributes->location.type = location_type(p);
     return ACL_SUCCESS;
@@ -348,23 +349,24 @@ aclError read_batch(const char* function, void** to, const size_t* capacities, v
     const auto refuse = [&](const std::string& why) {
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + why);
     };
-    if (failed == nullptr) return refuse("failIndex is null");
+    if (failed == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "failIndex");
     *failed = SIZE_MAX;
     if (to == nullptr || capacities == nullptr || from == nullptr || sizes == nullptr ||
-        attributes == nullptr || first == nullptr) {
-        return refuse("one of dsts, destMax, srcs, sizes, attrs and attrsIndexes is null");
-    }
+        attributes == nullptr || first == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, function,
+                         "one of dsts, destMax, srcs, sizes, attrs and attrsIndexes");
     if (count == 0 || attribute_count == 0 || attribute_count > count || first[0] != 0) {
-        return refuse(std::to_string(attribute_count) + " attributes for " + std::to_string(count) +
-                      " copies; there is one at least, one for each copy at most, and attrsIndexes begins "
-                      "with 0");
+        return refuse(
+            std::to_string(attribute_count) + " attributes for " + std::to_string(count) +
+            " copies; expected at least one, at most one for each copy, and attrsIndexes that begins "
+            "with 0");
     }
     size_t now = 0;
     for (size_t i = 0; i < count; ++i) {
         if (now + 1 < attribute_count && first[now + 1] <= i) {
             if (first[now + 1] != i)
                 return refuse("attrsIndexes[" + std::to_string(now + 1) +
-                              "] is not greater than the one before it");
+                              "] must be greater than the one before it");
             ++now;
         }
         if (aclError error = check_copy(function, to[i], capacities[i], from[i], sizes[i])) return error;
@@ -374,7 +376,7 @@ aclError read_batch(const char* function, void** to, const size_t* capacities, v
             *failed = i;
             return refuse("copy " + std::to_string(i) + " is from location " + std::to_string(types[0]) +
                           " to " + std::to_string(types[1]) +
-                          "; all are from the host (0) to the device (1), or all back");
+                          "; expected all from the host (0) to the device (1), or all back");
         }
         const void* ends[] = {from[i], to[i]};
         for (int end = 0; end < 2; ++end) {
@@ -382,14 +384,15 @@ aclError read_batch(const char* function, void** to, const size_t* capacities, v
             if ((types[end] == kDevice) != (type == kDevice)) {
                 *failed = i;
                 return refuse("copy " + std::to_string(i) + ": its " + (end == 0 ? "source" : "destination") +
-                              " is not memory of the " + (types[end] == kDevice ? "device" : "host") +
+                              " must be memory of the " + (types[end] == kDevice ? "device" : "host") +
                               ", as its attributes say");
             }
             batch.waits = batch.waits || type == kUnregistered;
         }
         batch.copies.push_back({to[i], from[i], sizes[i]});
     }
-    if (now + 1 != attribute_count) return refuse("the last of attrsIndexes is beyond the copies");
+    if (now + 1 != attribute_count)
+        return refuse("the last of attrsIndexes must be less than the number of copies");
     return ACL_SUCCESS;
 }
 }  // namespace
@@ -423,7 +426,7 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsync(void** to, size_t* capacities, void** 
 ACL_EXPORT aclError aclrtMemGetAllocationGranularity(const void* properties, int option,
                                                      size_t* granularity) {
     if (properties == nullptr || granularity == nullptr) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAllocationGranularity: prop or granularity is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAllocationGranularity", "prop or granularity");
     }
     if (option != 0 && option != 1) {
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAllocationGranularity: option " +
@@ -439,11 +442,12 @@ namespace {
 aclError copy_rows(const char* function, void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
                    size_t width, size_t height, aclrtStream stream) {
     if (dst == nullptr || src == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": null address");
+        return fail_null(ACL_ERROR_INVALID_PARAM, function, dst == nullptr ? "dst" : "src");
     if (width == 0 || height == 0 || width > dst_pitch || width > src_pitch) {
         return fail(ACL_ERROR_INVALID_PARAM,
                     std::string(function) + ": " + std::to_string(height) + " rows of " +
-                        std::to_string(width) + " bytes do not fit in pitches of " +
+                        std::to_string(width) +
+                        " bytes do not fit; expected at least one row, and at most the pitches, " +
                         std::to_string(dst_pitch) + " and " + std::to_string(src_pitch));
     }
     return stream_of(stream).enqueue({"memcpy2d", [=] {
@@ -470,8 +474,8 @@ ACL_EXPORT aclError aclrtMallocCached(void** p, size_t size, int) {
     return allocate("aclrtMallocCached", p, size, Place::kDevice);
 }
 ACL_EXPORT aclError aclrtMemFlush(void* p, size_t) {
-    return p != nullptr ? ACL_SUCCESS : fail(ACL_ERROR_INVALID_PARAM, "aclrtMemFlush: null address");
+    return p != nullptr ? ACL_SUCCESS : fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMemFlush", "devPtr");
 }
 ACL_EXPORT aclError aclrtMemInvalidate(void* p, size_t) {
-    return p != nullptr ? ACL_SUCCESS : fail(ACL_ERROR_INVALID_PARAM, "aclrtMemInvalidate: null address");
+    return p != nullptr ? ACL_SUCCESS : fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMemInvalidate", "devPtr");
 }

@@ -58,13 +58,13 @@ ACL_EXPORT void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
     if (desc != nullptr && name != nullptr) desc->name = name;
 }
 ACL_EXPORT aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
-    if (desc == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclSetTensorFormat: desc is null");
+    if (desc == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclSetTensorFormat", "desc");
     desc->kept_format = static_cast<int32_t>(format);
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc* desc, int rank, const int64_t* dims) {
     if (desc == nullptr || rank < 0 || (rank > 0 && dims == nullptr))
-        return fail(ACL_ERROR_INVALID_PARAM, "aclSetTensorShape: desc or its dims are null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclSetTensorShape", "desc or its dims");
     desc->kept.assign(dims, dims + rank);
     return ACL_SUCCESS;
 }
@@ -80,7 +80,9 @@ ACL_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
 }
 ACL_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* size) {
     if (desc == nullptr || size == nullptr || index >= desc->dims.size()) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetTensorDescDimV2: no such dimension");
+        return fail(ACL_ERROR_INVALID_PARAM,
+                    "aclGetTensorDescDimV2: index " + std::to_string(index) +
+                        " is out of range; expected less than aclGetTensorDescNumDims");
     }
     *size = desc->dims[index];
     return ACL_SUCCESS;
@@ -110,7 +112,7 @@ ACL_EXPORT uint32_t aclGetDataBufferSize(const aclDataBuffer* buffer) {
     return static_cast<uint32_t>(aclGetDataBufferSizeV2(buffer));
 }
 ACL_EXPORT aclError aclUpdateDataBuffer(aclDataBuffer* buffer, void* data, size_t size) {
-    if (buffer == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclUpdateDataBuffer: dataBuffer is null");
+    if (buffer == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclUpdateDataBuffer", "dataBuffer");
     *buffer = {data, size};
     return ACL_SUCCESS;
 }
@@ -129,7 +131,7 @@ namespace {
 template <typename F>
 aclError set_attr(aclopAttr* attr, const char* name, ValueKind kind, size_t count, F store) {
     Value* value = attr == nullptr ? nullptr : attr->add(name, kind, count);
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclopSetAttr: attr or its name is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclopSetAttr", "attr or its name");
     store(*value);
     return ACL_SUCCESS;
 }
@@ -176,15 +178,17 @@ ACL_EXPORT aclError aclopSetAttrListInt(aclopAttr* attr, const char* name, int c
 }
 ACL_EXPORT aclError aclopSetAttrListListInt(aclopAttr*, const char* name, int, const int*,
                                             const int64_t* const*) {
-    return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclopSetAttrListListInt: attr ") +
-                                               (name == nullptr ? "" : name) +
-                                               ": lists of lists are not implemented by the host runtime");
+    return fail(ACL_ERROR_API_NOT_SUPPORT,
+                std::string("aclopSetAttrListListInt: attr ") + (name == nullptr ? "" : name) +
+                    ": lists of lists are not implemented by the host runtime; expected a "
+                    "list of numbers");
 }
 
 ACL_EXPORT aclError aclopSetAttrListString(aclopAttr*, const char* name, int, const char* const*) {
-    return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclopSetAttrListString: attr ") +
-                                               (name == nullptr ? "" : name) +
-                                               ": lists of strings are not implemented by the host runtime");
+    return fail(ACL_ERROR_API_NOT_SUPPORT,
+                std::string("aclopSetAttrListString: attr ") + (name == nullptr ? "" : name) +
+                    ": lists of strings are not implemented by the host runtime; expected a "
+                    "string");
 }
 
 namespace {
@@ -199,7 +203,8 @@ ACL_EXPORT int ascendgraphRunOperator(const char* op_type, const NamedValue* inp
     if (runner == nullptr) {
         return fail(ACL_ERROR_OP_NOT_FOUND,
                     std::string("operator ") + op_type +
-                        ": the host runtime runs single operators in processes with PyTorch only");
+                        ": the host runtime runs single operators in processes with PyTorch only; import "
+                        "torch and torch_npu first");
     }
     return runner(op_type, inputs, input_count, attrs, attr_count, outputs, output_count);
 }
@@ -242,11 +247,11 @@ aclError execute(const char* op_type, int input_count, const aclTensorDesc* cons
                  const aclDataBuffer* const* inputs, int output_count,
                  const aclTensorDesc* const* output_descs, const aclDataBuffer* const* outputs,
                  const aclopAttr* attr, aclrtStream stream) {
-    if (op_type == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclopCompileAndExecute: opType is null");
+    if (op_type == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclopCompileAndExecute", "opType");
     if (ascendgraphDeferral(stream) != nullptr) {
-        return fail(
-            ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
-            std::string("operator ") + op_type + ": the aclop interface cannot be captured into a model");
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+                    std::string("operator ") + op_type +
+                        ": the aclop interface cannot be captured into a model; call the aclnn function");
     }
     Tensors tensors;
     std::vector<NamedValue> in, out;
@@ -290,7 +295,7 @@ std::map<int, std::string>& options() {
 }  // namespace
 
 ACL_EXPORT aclError aclSetCompileopt(int option, const char* value) {
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclSetCompileopt: value is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclSetCompileopt", "value");
     std::lock_guard<std::mutex> lock(options_mutex);
     options()[option] = value;
     return ACL_SUCCESS;
@@ -304,8 +309,10 @@ ACL_EXPORT aclError aclGetCompileopt(int option, char* value, size_t length) {
     std::lock_guard<std::mutex> lock(options_mutex);
     auto found = options().find(option);
     if (value == nullptr || found == options().end() || length <= found->second.size()) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCompileopt: option " + std::to_string(option) +
-                                                 " is not set, or the buffer is too small");
+        return fail(ACL_ERROR_INVALID_PARAM,
+                    "aclGetCompileopt: option " + std::to_string(option) +
+                        " is not set, or the buffer is too small; set it with aclSetCompileopt, and "
+                        "allocate the size that aclGetCompileOptSize returns");
     }
     std::strcpy(value, found->second.c_str());
     return ACL_SUCCESS;

@@ -15,7 +15,7 @@ ACL_EXPORT int rtGetSocSpec(const char* label, const char* key, char* value, uin
     constexpr int kInvalid = 107000;  // ACL_ERROR_RT_PARAM_INVALID
     const char* const name = aclrtGetSocName();
     if (label == nullptr || key == nullptr || value == nullptr || name == nullptr)
-        return ascend_graph::host::fail(kInvalid, "rtGetSocSpec: label, key or value is null");
+        return ascend_graph::host::fail_null(kInvalid, "rtGetSocSpec", "label, key or value");
     const ascendc_host::Processor& processor = *ascendc_host::find_processor(name);
     const std::map<std::string, std::string> known{
         {"version/SoC_version", processor.name},
@@ -37,8 +37,10 @@ ACL_EXPORT int rtGetSocVersion(char* version, uint32_t size) {
     constexpr int kInvalid = 107000;  // ACL_ERROR_RT_PARAM_INVALID
     const char* const name = aclrtGetSocName();
     if (version == nullptr || name == nullptr || std::strlen(name) >= size)
-        return ascend_graph::host::fail(kInvalid,
-                                        "rtGetSocVersion: version is null, or has no room for the name");
+        return ascend_graph::host::fail(
+            kInvalid,
+            "rtGetSocVersion: version is null, or has no room for the name; expected the "
+            "address of a longer buffer");
     std::strcpy(version, name);
     return ACL_SUCCESS;
 }

@@ -35,7 +35,7 @@ std::unordered_set<Stream*> live_streams;
 auto& default_stream = *new Stream;
 
 aclError create_stream(aclrtStream* stream) {
-    if (stream == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtCreateStream: stream is null");
+    if (stream == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtCreateStream", "stream");
     auto created = std::make_unique<Stream>();
     created->id = next_stream_id++;
     created->device = current_device();
@@ -51,11 +51,13 @@ aclError destroy_stream(aclrtStream handle, bool force) {
     std::lock_guard<std::mutex> lock(handles_mutex);
     if (live_streams.count(stream.get()) == 0) {
         stream.release();
-        return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, "aclrtDestroyStream: not a live stream");
+        return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
+                    "aclrtDestroyStream: not a live stream; expected one that aclrtCreateStream made");
     }
     if (stream->waits() && !force) {
         stream.release();
-        return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, std::string("aclrtDestroyStream: ") + kWaiting);
+        return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                    std::string("aclrtDestroyStream: ") + kWaiting + "; record it first");
     }
     if (stream->waits()) --waiting_streams;
     live_streams.erase(stream.get());
@@ -103,7 +105,9 @@ aclError await(const std::function<bool()>& ended, const char* function) {
             if (await_remote(ended)) break;
             if (remote_is_under_way()) {
                 return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-                            std::string(function) + ": interrupted while it waits for other processes");
+                            std::string(function) +
+                                ": interrupted while it waits for other processes; check that all ranks call "
+                                "the same collectives");
             }
             deadline = std::chrono::steady_clock::now() + kPatience;
         }
@@ -114,7 +118,7 @@ aclError await(const std::function<bool()>& ended, const char* function) {
                 return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                             std::string(function) +
                                 ": the stream waits for a callback, and the thread that is subscribed to it "
-                                "does not call aclrtProcessReport; on a device this call would not return");
+                                "must call aclrtProcessReport; on a device this call would not return");
             }
             return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                         std::string(function) + ": " + kWaiting +
@@ -234,7 +238,8 @@ aclError Stream::enqueue(Task task) {
     if (update != nullptr) {
         if (update_next >= update->end) {
             return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
-                        "task group update: more work (" + task.name + ") than the group recorded");
+                        "task group update: more work (" + task.name +
+                            ") than the group recorded; expected as many operators as were captured");
         }
         auto model = update->model.lock();
         if (model == nullptr) {
@@ -307,7 +312,7 @@ ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stre
 ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy_stream(stream, true); }
 
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
-    if (id == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtStreamGetId: streamId is null");
+    if (id == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtStreamGetId", "streamId");
     *id = stream_of(stream).id;
     return ACL_SUCCESS;
 }
@@ -321,7 +326,7 @@ ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_
 }
 
 ACL_EXPORT aclError aclrtStreamQuery(aclrtStream handle, int* status) {
-    if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is null");
+    if (status == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery", "status");
     Stream& stream = stream_of(handle);
     const bool waits = stream.waits();
     *status = waits ? 1 : 0;  // ACL_STREAM_STATUS_NOT_READY, ACL_STREAM_STATUS_COMPLETE
@@ -331,14 +336,14 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream handle, int* status) {
 ACL_EXPORT aclError aclrtSynchronizeDevice() {
     if (active_captures.load() != 0) {
         return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
-                    "aclrtSynchronizeDevice: a stream is capturing a model");
+                    "aclrtSynchronizeDevice: a stream is capturing a model; end the capture first");
     }
     return await([] { return waiting_streams.load() == 0; }, "aclrtSynchronizeDevice");
 }
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
 
 ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, void (*fn)(void*), void* args) {
-    if (fn == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchHostFunc: fn is null");
+    if (fn == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtLaunchHostFunc", "fn");
     return stream_of(stream).enqueue({"host function", [fn, args] {
                                           fn(args);
                                           return ACL_SUCCESS;

@@ -7,8 +7,9 @@
 
 namespace {
 int unimplemented(const char* function) {
-    return ascend_graph::host::fail(ACL_ERROR_API_NOT_SUPPORT,
-                                    std::string(function) + " is not implemented by the host runtime");
+    return ascend_graph::host::fail(
+        ACL_ERROR_API_NOT_SUPPORT,
+        std::string(function) + " is not implemented by the host runtime; run this on a device");
 }
 }  // namespace
 

@@ -70,21 +70,22 @@ void forget(Physical* memory) {
 ACL_EXPORT aclError aclrtReserveMemAddress(void** address, size_t size, size_t alignment, void* expected,
                                            uint64_t flags) {
     const std::string name = "aclrtReserveMemAddress: ";
-    if (address == nullptr) return invalid(name + "virPtr is null");
-    if (size == 0) return invalid(name + "size is 0");
+    if (address == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtReserveMemAddress", "virPtr");
+    if (size == 0) return invalid(name + "size is 0; expected at least 1");
     if (alignment != 0 || expected != nullptr) {
         return invalid(name + "alignment and expectPtr are reserved: they must be 0 and null");
     }
     if (flags > 1) return invalid(name + "flags " + std::to_string(flags) + "; valid: 0, 1 (huge pages)");
     const size_t whole = (size + kUnit - 1) / kUnit * kUnit;
     if (whole < size || whole + kUnit < whole)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "size is too large");
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                    name + "size " + std::to_string(size) + " is too large; reserve less");
     // One unit more, so that the beginning can be a multiple of it.
     void* const p =
         mmap(nullptr, whole + kUnit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                    name + "no " + std::to_string(size) + " bytes of addresses");
+                    name + "the system has no " + std::to_string(size) + " bytes of addresses; reserve less");
     }
     char* const start = static_cast<char*>(p);
     char* const begin =
@@ -103,10 +104,10 @@ ACL_EXPORT aclError aclrtReleaseMemAddress(void* address) {
     std::lock_guard<std::mutex> lock(all.mutex);
     const auto found = all.reserved.find(static_cast<char*>(address));
     if (found == all.reserved.end())
-        return invalid("aclrtReleaseMemAddress: not the start of an address range that is reserved");
+        return invalid("aclrtReleaseMemAddress: expected the address that aclrtReserveMemAddress returned");
     const auto mapped = all.mapped.lower_bound(found->first);
     if (mapped != all.mapped.end() && mapped->first < found->first + found->second)
-        return invalid("aclrtReleaseMemAddress: memory is mapped to it: aclrtUnmapMem comes first");
+        return invalid("aclrtReleaseMemAddress: memory is mapped to it; call aclrtUnmapMem first");
     munmap(found->first, found->second);
     all.reserved.erase(found);
     return ACL_SUCCESS;
@@ -115,10 +116,11 @@ ACL_EXPORT aclError aclrtReleaseMemAddress(void* address) {
 ACL_EXPORT aclError aclrtMallocPhysical(void** handle, size_t size, const PhysicalProperties* properties,
                                         uint64_t flags) {
     const std::string name = "aclrtMallocPhysical: ";
-    if (handle == nullptr || properties == nullptr) return invalid(name + "handle or prop is null");
+    if (handle == nullptr || properties == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMallocPhysical", "handle or prop");
     if (flags != 0) return invalid(name + "flags is reserved: it must be 0");
     if (size == 0 || size % kUnit != 0) {
-        return invalid(name + "size " + std::to_string(size) + " is not a multiple of " +
+        return invalid(name + "size " + std::to_string(size) + " must be a positive multiple of " +
                        std::to_string(kUnit) + ", the granularity");
     }
     if (properties->location != 0 && properties->location != 1)
@@ -126,14 +128,14 @@ ACL_EXPORT aclError aclrtMallocPhysical(void** handle, size_t size, const Physic
                        "; valid: 0 (host), 1 (device)");
     const bool on_device = properties->location == 1;
     if (on_device && !use_memory(size))
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                    name + "out of memory: " + std::to_string(size) + " bytes asked for");
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "out of memory: " + std::to_string(size) +
+                                                        " bytes asked for; free memory, or allocate less");
     const int file = memfd_create("ascend_graph", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
         if (file >= 0) close(file);
         if (on_device) give_memory_back(size);
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                    name + "the system has no " + std::to_string(size) + " bytes");
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "the system has no " + std::to_string(size) +
+                                                        " bytes; free memory, or allocate less");
     }
     auto* const memory = new Physical{file, size, on_device};
     auto& all = addresses();
@@ -148,9 +150,10 @@ ACL_EXPORT aclError aclrtFreePhysical(void* handle) {
     std::lock_guard<std::mutex> lock(all.mutex);
     auto* const memory = static_cast<Physical*>(handle);
     const auto found = all.live.find(memory);
-    if (found == all.live.end()) return invalid("aclrtFreePhysical: not a live handle");
+    if (found == all.live.end())
+        return invalid("aclrtFreePhysical: not a live handle; expected one that aclrtMallocPhysical made");
     if (found->second != 0)
-        return invalid("aclrtFreePhysical: it is mapped to an address: aclrtUnmapMem comes first");
+        return invalid("aclrtFreePhysical: it is mapped to an address; call aclrtUnmapMem first");
     all.live.erase(found);
     if (memory->on_device) give_memory_back(memory->size);
     forget(memory);
@@ -165,24 +168,26 @@ ACL_EXPORT aclError aclrtMapMem(void* address, size_t size, size_t offset, void*
     auto& all = addresses();
     std::lock_guard<std::mutex> lock(all.mutex);
     const auto live = all.live.find(memory);
-    if (live == all.live.end()) return invalid(name + "not a live handle");
+    if (live == all.live.end())
+        return invalid(name + "not a live handle; expected one that aclrtMallocPhysical made");
     if (size != memory->size) {
-        return invalid(name + std::to_string(size) + " bytes, and the physical memory has " +
+        return invalid(name + "size " + std::to_string(size) + " must be the size of the physical memory, " +
                        std::to_string(memory->size));
     }
     const auto range = around(all.reserved, begin);
     if (range == all.reserved.end() || begin + size > range->first + range->second)
-        return invalid(name + "the address range is not within one that is reserved");
+        return invalid(name + "the address range must be within one that aclrtReserveMemAddress reserved");
     if (reinterpret_cast<uintptr_t>(begin) % kUnit != 0)
-        return invalid(name + "the address is not a multiple of " + std::to_string(kUnit) +
+        return invalid(name + "the address must be a multiple of " + std::to_string(kUnit) +
                        ", the granularity");
     const auto before = around(all.mapped, begin);
     const auto behind = all.mapped.lower_bound(begin);
     if ((before != all.mapped.end() && before->first + before->second.size > begin) ||
         (behind != all.mapped.end() && behind->first < begin + size))
-        return invalid(name + "memory is mapped to the address range already");
+        return invalid(name + "memory is mapped to the address range already; call aclrtUnmapMem first");
     if (mmap(begin, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->file, 0) == MAP_FAILED)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "the system refuses it");
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                    name + "the system refuses to map it; free memory, or map less");
     ++live->second;
     all.mapped.emplace(begin, Mapping{size, memory});
     map_memory(begin, size, memory->on_device);
@@ -193,7 +198,8 @@ ACL_EXPORT aclError aclrtUnmapMem(void* address) {
     auto& all = addresses();
     std::lock_guard<std::mutex> lock(all.mutex);
     const auto found = all.mapped.find(static_cast<char*>(address));
-    if (found == all.mapped.end()) return invalid("aclrtUnmapMem: not the start of memory that is mapped");
+    if (found == all.mapped.end())
+        return invalid("aclrtUnmapMem: expected the address that was given to aclrtMapMem");
     const auto [begin, mapping] = *found;
     unmap_memory(begin);
     // The addresses stay reserved, and are nobody's to touch.

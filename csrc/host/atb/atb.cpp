@@ -22,6 +22,8 @@ int aclDestroyIntArray(const aclIntArray* array);
 }
 
 namespace atb {
+using ascend_graph::host::fail_null;
+
 namespace {
 
 constexpr int32_t kInt32 = 3, kInt64 = 9, kUndefined = -1;
@@ -122,7 +124,7 @@ class HostOperation final : public Operation {
         return reason_.empty() ? name_ : std::string(name_) + " (" + reason_ + ")";
     }
     Status InferShape(const SVector<TensorDesc>&, SVector<TensorDesc>&) const override {
-        return fail(kInvalidParam, "shapes are not inferred on the host: torch_npu does not ask for them");
+        return fail(kInvalidParam, "shapes are not inferred on the host; give tensors for the outputs");
     }
     uint32_t GetInputNum() const override { return inputs_; }
     uint32_t GetOutputNum() const override { return outputs_; }
@@ -142,7 +144,7 @@ class HostOperation final : public Operation {
         if (pack.inTensors.size() != inputs_ || pack.outTensors.size() != outputs_)
             return fail(kInvalidTensorCount, std::to_string(pack.inTensors.size()) + " inputs and " +
                                                  std::to_string(pack.outTensors.size()) +
-                                                 " outputs; it has " + std::to_string(inputs_) + " and " +
+                                                 " outputs; expected " + std::to_string(inputs_) + " and " +
                                                  std::to_string(outputs_));
         reason_.clear();
         try {
@@ -176,8 +178,7 @@ void only(const char* parameter, int64_t value, int64_t supported) {
 
 template <typename Make>
 Status created(const char* name, Operation** operation, Make make) {
-    if (operation == nullptr)
-        return ascendgraphFail(kInvalidParam, "atb::CreateOperation: operation is null");
+    if (operation == nullptr) return fail_null(kInvalidParam, "atb::CreateOperation", "operation");
     try {
         *operation = make();
         return 0;
@@ -197,7 +198,7 @@ ATB_EXPORT uint64_t Utils::GetTensorSize(const Tensor& tensor) {
 }
 
 ATB_EXPORT Status CreateContext(Context** context) {
-    if (context == nullptr) return ascendgraphFail(kInvalidParam, "atb::CreateContext: context is null");
+    if (context == nullptr) return fail_null(kInvalidParam, "atb::CreateContext", "context");
     *context = new HostContext;
     return 0;
 }

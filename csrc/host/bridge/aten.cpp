@@ -92,7 +92,8 @@ void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const
     survive_divisions();
     const uint64_t divided = divisions_by_zero();
     call_on_cpu(op, stack);
-    TORCH_CHECK(divisions_by_zero() == divided, op.operator_name(), ": an integer was divided by zero");
+    TORCH_CHECK(divisions_by_zero() == divided, op.operator_name(),
+                ": an integer was divided by zero; give divisors other than 0");
     settle_written(arguments);
     if (!arguments.on_device()) return;
     map_results(op, stack, [&](const at::Tensor& result) {

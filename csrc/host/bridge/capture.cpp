@@ -116,7 +116,8 @@ class Work {
         // Statistics that a CPU kernel does not compute (batch norm in evaluation) are empty.
         if (!output.defined() || (result.numel() == 0 && output.numel() != 0)) return result;
         TORCH_CHECK(result.sizes() == output.sizes(), "result ", next_ - 1, " has the shape ", result.sizes(),
-                    " where the capture recorded ", output.sizes());
+                    "; expected ", output.sizes(),
+                    ", as the capture recorded. Capture the graph again for other shapes");
         copy_to_device(output, result);
         return output;
     }

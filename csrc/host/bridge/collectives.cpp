@@ -56,7 +56,8 @@ at::ScalarType scalar_type(int32_t hccl_dtype) {
         case 16:
             return at::kFloat8_e5m2;
         default:
-            TORCH_CHECK(false, "HcclDataType ", hccl_dtype, " has no dtype in PyTorch");
+            TORCH_CHECK(false, "HcclDataType ", hccl_dtype,
+                        " has no dtype in PyTorch; cast the tensor to a dtype that has");
     }
 }
 
@@ -230,7 +231,8 @@ class Run {
             const Piece& piece = call_.receives[i];
             if (piece.rank == rank()) {
                 TORCH_CHECK(from_self < to_self.size() && to_self[from_self]->bytes == piece.bytes, "rank ",
-                            rank(), " receives ", piece.bytes, " bytes of itself that it does not send");
+                            rank(), " receives ", piece.bytes,
+                            " bytes of itself; expected as many sent as received");
                 std::memmove(piece.data, to_self[from_self++]->data, piece.bytes);
             } else if (piece.bytes != 0) {
                 std::vector<at::Tensor> tensors{elements(piece.data, at::kByte, piece.bytes)};
@@ -277,7 +279,8 @@ py::object collectives() { return py::module_::import("ascend_graph.host.runtime
 int serve(char* address, size_t size) {
     return with_python([&] {
         const auto text = collectives().attr("serve")().cast<std::string>();
-        TORCH_CHECK(text.size() < size, "the address ", text, " is too long");
+        TORCH_CHECK(text.size() < size, "the address ", text, " is too long; expected less than ", size,
+                    " characters");
         std::memcpy(address, text.c_str(), text.size() + 1);
     });
 }

@@ -81,12 +81,15 @@ Layout layout_of(const Blocks& b) {
             layout = filters(b, true);
             break;
         default:
-            TORCH_CHECK(false, "the format ", b.format, " is not supported on the host");
+            TORCH_CHECK(false, "the format ", b.format,
+                        " is not supported on the host; cast the tensor to ACL_FORMAT_ND (2): "
+                        "torch_npu.npu_format_cast");
     }
     bool fits = c10::multiply_integers(layout.seen) == c10::multiply_integers(b.kept);
     for (size_t d = 0; d < b.sizes.size(); ++d) fits = fits && layout.padded[d] >= b.sizes[d];
-    TORCH_CHECK(fits, "memory of sizes ", c10::IntArrayRef(b.kept), " is not a tensor of shape ",
-                c10::IntArrayRef(b.sizes), " in the format ", format_name(b.format));
+    TORCH_CHECK(fits, "memory of sizes ", c10::IntArrayRef(b.kept),
+                " does not fit; expected that of a tensor of shape ", c10::IntArrayRef(b.sizes),
+                " in the format ", format_name(b.format));
     return layout;
 }
 
@@ -114,8 +117,8 @@ void for_rows_of_blocks(const at::Tensor& plain, const at::Tensor& kept, const B
     const int64_t* const k = b.kept.data() + (b.kept.size() < 4 ? 0 : b.kept.size() - 4);
     TORCH_CHECK(
         b.kept.size() == std::max<size_t>(rank, 2) + 2 && rows <= k[1] * k[2] && columns <= k[0] * k[3],
-        "memory of sizes ", c10::IntArrayRef(b.kept), " is not a tensor of shape ", c10::IntArrayRef(b.sizes),
-        " in the format FRACTAL_NZ, whose last two dimensions become four");
+        "memory of sizes ", c10::IntArrayRef(b.kept), " does not fit; expected that of a tensor of shape ",
+        c10::IntArrayRef(b.sizes), " in the format FRACTAL_NZ, whose last two dimensions become four");
     const auto item = static_cast<int64_t>(plain.itemsize());
     auto* const first = static_cast<char*>(plain.data_ptr());
     auto* const first_kept = static_cast<char*>(kept.data_ptr());

@@ -110,13 +110,15 @@ namespace {
 
 at::ScalarType torch_dtype(int32_t ge_dtype) {
     const auto dtype = scalar_type_of(ge_dtype);
-    TORCH_CHECK(dtype.has_value(), "ge::DataType ", ge_dtype, " has no dtype in PyTorch");
+    TORCH_CHECK(dtype.has_value(), "ge::DataType ", ge_dtype,
+                " has no dtype in PyTorch; cast the tensor to a dtype that has");
     return *dtype;
 }
 
 int32_t ge_dtype(at::ScalarType dtype) {
     const auto number = ge_dtype_of(dtype);
-    TORCH_CHECK(number.has_value(), "dtype ", dtype, " has no ge::DataType");
+    TORCH_CHECK(number.has_value(), "dtype ", dtype,
+                " has no ge::DataType; cast the tensor to a dtype that has");
     return *number;
 }
 
@@ -167,8 +169,8 @@ void* fitting(const GraphTensor& place, const at::Tensor& result, size_t index, 
                 ", which a graph of the host does not write; cast it to ACL_FORMAT_ND (2) first: "
                 "torch_npu.npu_format_cast");
     TORCH_CHECK(false, "graph output ", index, ", of node ", node, ": the kernel gave ", result.scalar_type(),
-                result.sizes(), "; the caller has ", place.bytes, " bytes for ", torch_dtype(place.dtype),
-                sizes);
+                result.sizes(), "; expected ", torch_dtype(place.dtype), sizes, " in ", place.bytes,
+                " bytes, as the caller allocated by the meta function. Correct that, or the kernel");
 }
 
 bool overlap(const at::Tensor& tensor, const char* begin, size_t bytes) {
@@ -209,7 +211,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.
         at::AutoDispatchBelowADInplaceOrView below_autograd;
         const auto found = plans().find(graph_id);
-        TORCH_CHECK(found != plans().end(), "graph ", graph_id, " is not compiled");
+        TORCH_CHECK(found != plans().end(), "graph ", graph_id, " is not compiled", kReport);
         const CompiledPlan plan =
             found->second;  // kept: kernels release the GIL, and the graph may be removed meanwhile
         py::tuple arguments(input_count);
@@ -223,9 +225,10 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         graph_stream = stream;
         const py::object& graph = is_traced() || ascendgraphWorkIsObserved() ? plan.traced : plan.run;
         auto results = graph(*arguments).cast<std::vector<at::Tensor>>();
-        TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id, ": an integer was divided by zero");
+        TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id,
+                    ": an integer was divided by zero; give divisors other than 0");
         TORCH_CHECK(results.size() == output_count, "the graph has ", results.size(),
-                    " outputs and its caller ", output_count);
+                    " outputs and its caller ", output_count, kReport);
         std::vector<void*> places(output_count);
         for (size_t i = 0; i < output_count; ++i) {
             const at::Tensor& result = results[i];
@@ -235,7 +238,8 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
             }
             places[i] = sink.place(sink.context, i, ge_dtype(result.scalar_type()), result.sizes().data(),
                                    result.sizes().size(), result.nbytes());
-            TORCH_CHECK(places[i] != nullptr || result.numel() == 0, "no memory for graph output ", i);
+            TORCH_CHECK(places[i] != nullptr || result.numel() == 0, "no memory for graph output ", i,
+                        "; free memory, or give smaller inputs");
         }
         separate(results, places, inputs, input_count);
         for (size_t i = 0; i < output_count; ++i) {
@@ -473,7 +477,8 @@ struct Call {
             value.count = flags.size();
             value.bools = bools.back().get();
         } else {
-            throw py::type_error("operators of packages have no parameters of type " + kind);
+            throw py::type_error("operators of packages have no parameters of type " + kind +
+                                 "; expected a type of REG_OP's attrs");
         }
     }
 };
@@ -483,7 +488,8 @@ bool has_kernel(const std::string& op_type) { return ascendgraphFindKernel(op_ty
 void call_kernel(const std::string& op_type, const py::sequence& arguments,
                  const std::vector<std::string>& kinds) {
     const KernelEntry entry = ascendgraphFindKernel(op_type.c_str());
-    TORCH_CHECK(entry != nullptr, "no loaded operator package has a kernel for ", op_type);
+    TORCH_CHECK(entry != nullptr, "no loaded operator package has a kernel for ", op_type,
+                "; build one with ascend-graph build, and name it in ASCEND_CUSTOM_OPP_PATH");
     Call call;
     for (size_t i = 0; i < kinds.size(); ++i) call.add(arguments[i], kinds[i]);
     const int error = entry(call.values.data(), call.values.size());
@@ -535,7 +541,7 @@ std::vector<std::optional<at::Tensor>> call_custom_operator(const std::string& o
                                                             size_t input_count) {
     CustomOperator custom{};
     TORCH_CHECK(ascendgraphFindCustomOperator(op_type.c_str(), &custom), "no loaded library executes ",
-                op_type);
+                op_type, "; load the one that registers it with REG_AUTO_MAPPING_OP");
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     Call call;
     for (size_t i = 0; i < kinds.size(); ++i) call.add(arguments[i], kinds[i]);

@@ -34,9 +34,9 @@ void check_captured(const c10::OperatorHandle& op) {
     TORCH_CHECK(std::find(kCaptured.begin(), kCaptured.end(), op.operator_name().name) != kCaptured.end(),
                 op.operator_name(),
                 " cannot be captured: torch_npu's kernel takes seed and offset from the host, where a replay "
-                "could not draw anew; of the operators that draw random numbers uniform_, normal_ with "
+                "could not draw anew; use uniform_, normal_ with "
                 "numbers for mean and std, random_, multinomial, those made of them (rand, randn, randint) "
-                "and dropout can be");
+                "or dropout");
 }
 
 const at::Generator& default_generator(c10::Device device) {

@@ -83,9 +83,10 @@ bool infer(const Operator& op, Stack& stack, const char* deferral) {
     const bool of_any_shape = op.hasTag(at::Tag::dynamic_output_shape);
     const auto refuse = [&](const std::string& why) {
         TORCH_CHECK(false, name_of(op), " cannot be captured: ", deferral, " and computes nothing, ",
-                    of_values || of_any_shape
-                        ? "and what the operator returns depends on the values of its arguments"
-                        : "and the shapes of its results do not follow from those of its arguments",
+                    of_values || of_any_shape ? "and what the operator returns depends on the values of its "
+                                                "arguments. Call it outside the graph"
+                                              : "and the shapes of its results do not follow from those of "
+                                                "its arguments. Call it outside the graph",
                     why);
     };
     if (of_values) refuse("");

@@ -35,7 +35,7 @@ at::Tensor kept_memory(const at::Tensor& t, const Blocks& blocks) {
         t.storage().nbytes() >= static_cast<size_t>(c10::multiply_integers(blocks.kept)) * t.itemsize(), "a ",
         t.scalar_type(), " tensor of shape ", t.sizes(), " has memory of ", t.storage().nbytes(),
         " bytes, which is kept as ", c10::IntArrayRef(blocks.kept),
-        "; a tensor in blocks is not seen as another dtype");
+        "; a tensor in blocks is not seen as another dtype: cast it to ACL_FORMAT_ND (2) first");
     return wrap(t.storage().mutable_data(), t.scalar_type(), blocks.kept);
 }
 

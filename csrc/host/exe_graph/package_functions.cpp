@@ -68,14 +68,17 @@ namespace ascend_graph::host::layout {
 
 const Functions* read_table(size_t (*count)(), int32_t (*fill)(void*, size_t), size_t* entries) {
     if (count == nullptr || fill == nullptr)
-        return fail(kInner, "the library lacks GetRegisteredOpNum or GetOpImplFunctionsV2"), nullptr;
+        return fail(kInner,
+                    "the library lacks GetRegisteredOpNum or GetOpImplFunctionsV2; build the package with a "
+                    "CANN that has them"),
+               nullptr;
     *entries = count();
     // Leaked with what the library puts there: it is asked once. Twice the memory, for a table with larger
     // entries.
     auto* table = static_cast<char*>(std::calloc(2 * *entries + 1, sizeof(Functions)));
     for (size_t i = 0; i < *entries; ++i) new (table + i * sizeof(Functions)) Functions;
     if (*entries != 0 && fill(table, *entries) != 0)
-        return fail(kInner, "GetOpImplFunctionsV2 failed"), nullptr;
+        return fail(kInner, "GetOpImplFunctionsV2 failed; build the package anew"), nullptr;
     const auto* functions = reinterpret_cast<const Functions*>(table);
     for (size_t i = 0; i < *entries; ++i) {
         const Functions& one = functions[i];

@@ -219,7 +219,9 @@ const Functions* registered_functions(const char* library, const char* op_type) 
     if (!found->error.empty()) return fail(kFindFunctions, found->error), nullptr;
     const auto one = found->by_type.find(op_type);
     if (one != found->by_type.end()) return one->second;
-    return fail(kFindFunctions, std::string(library) + ": registers no functions of " + op_type), nullptr;
+    return fail(kFindFunctions, std::string(library) + ": registers no functions of " + op_type +
+                                    "; write IMPL_OP_OPTILING for it"),
+           nullptr;
 }
 
 }  // namespace ascend_graph::host::layout
@@ -233,7 +235,8 @@ ACL_EXPORT int ascendgraphTilePackage(const char* library, const char* op_type, 
     const Functions* functions = registered_functions(library, op_type);
     if (functions == nullptr) return kFindFunctions;
     if (functions->tiling == nullptr)
-        return fail(kFindFunctions, name + ": " + library + " has no tiling function of it");
+        return fail(kFindFunctions,
+                    name + ": " + library + " has no tiling function of it; write IMPL_OP_OPTILING for it");
     Side given, results;
     AttrBlock block(attrs);
     if (const int failed = describe(name, inputs, attrs, values, count, given, results, block)) return failed;
@@ -247,7 +250,8 @@ ACL_EXPORT int ascendgraphTilePackage(const char* library, const char* op_type, 
     data.data = buffers.data.of_size(tiling->capacity);
     constexpr size_t kListBytes = sizeof(List) + PackageTiling::kMostWorkspaces * sizeof(size_t);
     auto* workspaces = static_cast<List*>(buffers.workspaces.of_size(kListBytes));
-    if (data.data == nullptr || workspaces == nullptr) return fail(kTilingFailed, name + ": out of memory");
+    if (data.data == nullptr || workspaces == nullptr)
+        return fail(kTilingFailed, name + ": out of memory; free memory");
     workspaces->capacity = PackageTiling::kMostWorkspaces;
 
     ContextBlock context(node.data());
@@ -275,8 +279,8 @@ ACL_EXPORT int ascendgraphInferPackage(const char* library, const char* op_type,
     const Functions* functions = registered_functions(library, op_type);
     if (functions == nullptr) return kFindFunctions;
     if (functions->infer_shape == nullptr)
-        return fail(kFindFunctions,
-                    std::string(op_type) + ": " + library + " has no InferShape function of it");
+        return fail(kFindFunctions, std::string(op_type) + ": " + library +
+                                        " has no InferShape function of it; write IMPL_OP_INFERSHAPE for it");
     return ascendgraphInferPackageShape(op_type, functions->infer_shape, functions->infer_dtype, inputs,
                                         attrs, values, count);
 }

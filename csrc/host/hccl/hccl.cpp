@@ -33,6 +33,19 @@ HcclResult refuse(HcclResult code, const std::string& text) {
     return code;
 }
 
+HcclResult refuse_null(HcclResult code, const std::string& function, const char* parameters) {
+    fail_null(code, function, parameters);
+    return code;
+}
+
+// `results` are the function's other pointers, of which one may be null.
+HcclResult refuse_comm(const std::string& function, const char* results = nullptr) {
+    const std::string others = results == nullptr ? "" : std::string(", or ") + results + " is null";
+    return refuse(HCCL_E_PARA, function + ": comm is not a live communicator" + others +
+                                   "; expected one that was initialized and not destroyed" +
+                                   (results == nullptr ? "" : ", and an address"));
+}
+
 std::shared_ptr<Communicator> communicator_of(HcclComm handle) {
     std::lock_guard<std::mutex> lock(mutex);
     const auto found = communicators.find(handle);
@@ -114,10 +127,11 @@ class Entry {
         call().kind = kind;
         call().dtype = dtype;
         if (communicator_ == nullptr) {
-            error_ = refuse(HCCL_E_PARA, std::string(function) + ": comm is not a live communicator");
+            error_ = refuse_comm(function);
         } else if (element_size(dtype) == 0) {
-            error_ = refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": HcclDataType " +
-                                                    std::to_string(dtype) + " is not supported");
+            error_ =
+                refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": HcclDataType " + std::to_string(dtype) +
+                                               " is not supported; expected a number of HcclDataType");
         }
     }
 
@@ -182,9 +196,9 @@ class Entry {
   private:
     void check_rank(uint32_t rank, const char* argument) {
         if (failed() || rank < ranks()) return;
-        error_ =
-            refuse(HCCL_E_PARA, std::string(function_) + ": " + argument + " is " + std::to_string(rank) +
-                                    ", and the communicator has ranks 0 to " + std::to_string(ranks() - 1));
+        error_ = refuse(HCCL_E_PARA,
+                        std::string(function_) + ": " + argument + " is " + std::to_string(rank) +
+                            "; expected a rank of the communicator, 0 to " + std::to_string(ranks() - 1));
     }
     uint64_t bytes(uint64_t elements) const {
         return elements * element_size(static_cast<HcclDataType>(owned_->call.dtype));
@@ -211,11 +225,11 @@ uint64_t window_mib(uint32_t option) {
 HcclResult connect(const char* function, const Transport& transport, uint32_t ranks, const HcclRootInfo* root,
                    uint32_t rank, const std::string& given_name, uint32_t buffer_size, uint32_t timeout,
                    HcclComm* comm) {
-    if (root == nullptr || comm == nullptr)
-        return refuse(HCCL_E_PTR, std::string(function) + ": rootInfo or comm is null");
+    if (root == nullptr || comm == nullptr) return refuse_null(HCCL_E_PTR, function, "rootInfo or comm");
     if (ranks == 0 || rank >= ranks) {
-        return refuse(HCCL_E_PARA, std::string(function) + ": rank is " + std::to_string(rank) + " of " +
-                                       std::to_string(ranks) + " ranks");
+        return refuse(HCCL_E_PARA, std::string(function) + ": rank " + std::to_string(rank) +
+                                       " is out of range; expected less than nRanks, " +
+                                       std::to_string(ranks));
     }
     const std::string address(root->internal, strnlen(root->internal, sizeof root->internal));
     void* group = nullptr;
@@ -303,7 +317,7 @@ ACL_EXPORT HcclResult HcclSetConfig(HcclConfig, HcclConfigValue) { return HCCL_S
 ACL_EXPORT uint32_t HcclGetCommConfigCapability() { return kConfigCapability; }
 
 ACL_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* info) {
-    if (info == nullptr) return refuse(HCCL_E_PTR, "HcclGetRootInfo: rootInfo is null");
+    if (info == nullptr) return refuse_null(HCCL_E_PTR, "HcclGetRootInfo", "rootInfo");
     std::memset(info, 0, sizeof *info);
     if (the_transport().serve(info->internal, sizeof info->internal) != ACL_SUCCESS)
         return refuse(HCCL_E_INTERNAL, std::string("HcclGetRootInfo: ") + ascendgraphRecentError());
@@ -318,7 +332,7 @@ ACL_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* r
 
 ACL_EXPORT HcclResult HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
                                                  const HcclCommConfig* config, HcclComm* comm) {
-    if (config == nullptr) return refuse(HCCL_E_PTR, "HcclCommInitRootInfoConfig: config is null");
+    if (config == nullptr) return refuse_null(HCCL_E_PTR, "HcclCommInitRootInfoConfig", "config");
     constexpr int32_t kNotSet = -1;
     const uint32_t timeout = config->hcclExecTimeOut == kNotSet
                                  ? execution_timeout()
@@ -330,7 +344,7 @@ ACL_EXPORT HcclResult HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootI
 
 ACL_EXPORT HcclResult HcclCommInitAll(uint32_t count, int32_t* devices, HcclComm* comms) {
     if (devices == nullptr || comms == nullptr)
-        return refuse(HCCL_E_PTR, "HcclCommInitAll: devices or comms is null");
+        return refuse_null(HCCL_E_PTR, "HcclCommInitAll", "devices or comms");
     if (count == 0) return refuse(HCCL_E_PARA, "HcclCommInitAll: ndev is 0; give at least 1");
     HcclRootInfo root{};
     if (local_transport().serve(root.internal, sizeof root.internal) != ACL_SUCCESS)
@@ -358,7 +372,7 @@ ACL_EXPORT HcclResult HcclCommInitAll(uint32_t count, int32_t* devices, HcclComm
 
 ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
     std::shared_ptr<Communicator> doomed = communicator_of(comm);  // dies outside the lock
-    if (doomed == nullptr) return refuse(HCCL_E_PARA, "HcclCommDestroy: comm is not a live communicator");
+    if (doomed == nullptr) return refuse_comm("HcclCommDestroy");
     std::lock_guard<std::mutex> lock(mutex);
     communicators.erase(comm);
     return HCCL_SUCCESS;
@@ -366,8 +380,7 @@ ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
 
 ACL_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* name) {
     const auto found = communicator_of(comm);
-    if (found == nullptr || name == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetCommName: comm is not a live communicator, or commName is null");
+    if (found == nullptr || name == nullptr) return refuse_comm("HcclGetCommName", "commName");
     constexpr size_t kLength = 128;
     std::strncpy(name, found->name.c_str(), kLength - 1);
     name[kLength - 1] = '\0';
@@ -376,7 +389,7 @@ ACL_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* name) {
 
 ACL_EXPORT HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm) {
     if (group == nullptr || comm == nullptr)
-        return refuse(HCCL_E_PTR, "HcomGetCommHandleByGroup: group or commHandle is null");
+        return refuse_null(HCCL_E_PTR, "HcomGetCommHandleByGroup", "group or commHandle");
     std::string known;
     const auto found = communicator_named(group, known);
     if (found == nullptr) {
@@ -389,16 +402,14 @@ ACL_EXPORT HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm
 
 ACL_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* ranks) {
     const auto found = communicator_of(comm);
-    if (found == nullptr || ranks == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetRankSize: comm is not a live communicator, or rankSize is null");
+    if (found == nullptr || ranks == nullptr) return refuse_comm("HcclGetRankSize", "rankSize");
     *ranks = found->ranks;
     return HCCL_SUCCESS;
 }
 
 ACL_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
     const auto found = communicator_of(comm);
-    if (found == nullptr || rank == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetRankId: comm is not a live communicator, or rank is null");
+    if (found == nullptr || rank == nullptr) return refuse_comm("HcclGetRankId", "rank");
     *rank = found->rank;
     return HCCL_SUCCESS;
 }
@@ -429,8 +440,7 @@ ACL_EXPORT HcclResult HcomGetLocalRankId(const char* group, uint32_t* rank) {
 ACL_EXPORT HcclResult HcclGetHcclBuffer(HcclComm comm, void** buffer, uint64_t* size) {
     const auto found = communicator_of(comm);
     if (found == nullptr || buffer == nullptr || size == nullptr)
-        return refuse(HCCL_E_PARA,
-                      "HcclGetHcclBuffer: comm is not a live communicator, or buffer or size is null");
+        return refuse_comm("HcclGetHcclBuffer", "buffer or size");
     try {
         *buffer = found->context().windows_in[found->rank];
     } catch (const std::exception& error) {
@@ -444,8 +454,7 @@ ACL_EXPORT HcclResult HcclGetHcclBuffer(HcclComm comm, void** buffer, uint64_t* 
 ACL_EXPORT HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t** layers, uint32_t* count) {
     static uint32_t only[] = {0};
     if (communicator_of(comm) == nullptr || layers == nullptr || count == nullptr)
-        return refuse(HCCL_E_PARA,
-                      "HcclRankGraphGetLayers: comm is not a live communicator, or a result is null");
+        return refuse_comm("HcclRankGraphGetLayers", "a result");
     *layers = only;
     *count = 1;
     return HCCL_SUCCESS;
@@ -453,7 +462,7 @@ ACL_EXPORT HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t** layers, u
 ACL_EXPORT HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, uint32_t layer, uint32_t* ranks) {
     if (layer != 0)
         return refuse(HCCL_E_PARA, "HcclRankGraphGetRankSizeByLayer: netLayer " + std::to_string(layer) +
-                                       "; the ranks of the host have layer 0 alone");
+                                       " is not there; expected 0, the only layer of the host");
     return HcclGetRankSize(comm, ranks);
 }
 ACL_EXPORT HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t layer, CommTopo* topology) {
@@ -461,7 +470,7 @@ ACL_EXPORT HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t la
         return refuse(
             HCCL_E_PARA,
             "HcclRankGraphGetTopoTypeByLayer: comm is not a live communicator, topoType is null, or "
-            "netLayer is not 0, the only one");
+            "netLayer is not 0; expected 0, the only layer of the host");
     const char* name = aclrtGetSocName();
     const bool is_a3 =
         name != nullptr && ascendc_host::is_named(ascendc_host::find_processor(name), "Ascend910_93");
@@ -471,9 +480,7 @@ ACL_EXPORT HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t la
 
 ACL_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* error) {
     const auto found = communicator_of(comm);
-    if (found == nullptr || error == nullptr)
-        return refuse(HCCL_E_PARA,
-                      "HcclGetCommAsyncError: comm is not a live communicator, or asyncError is null");
+    if (found == nullptr || error == nullptr) return refuse_comm("HcclGetCommAsyncError", "asyncError");
     const std::string failure = found->failure();
     *error = failure.empty() ? HCCL_SUCCESS : refuse(HCCL_E_REMOTE, failure);  // the text is asked for next
     return HCCL_SUCCESS;
@@ -589,7 +596,7 @@ ACL_EXPORT HcclResult HcclAlltoAllVC(const void* send, const void* matrix, HcclD
                                      const void* recv, HcclDataType recv_type, HcclComm comm,
                                      aclrtStream stream) {
     const auto found = communicator_of(comm);
-    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAllVC: comm is not a live communicator");
+    if (found == nullptr) return refuse_comm("HcclAlltoAllVC");
     const auto* counts = static_cast<const uint64_t*>(matrix);  // row i: what rank i sends to each
     const uint32_t n = found->ranks;
     std::vector<uint64_t> sent(counts + found->rank * n, counts + (found->rank + 1) * n), received(n);
@@ -607,7 +614,7 @@ ACL_EXPORT HcclResult HcclAlltoAll(const void* send, uint64_t send_count, HcclDa
                                    const void* recv, uint64_t recv_count, HcclDataType recv_type,
                                    HcclComm comm, aclrtStream stream) {
     const auto found = communicator_of(comm);
-    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAll: comm is not a live communicator");
+    if (found == nullptr) return refuse_comm("HcclAlltoAll");
     if (send_type != recv_type || send_count != recv_count) {
         return refuse(HCCL_E_PARA, "HcclAlltoAll: what is sent (" + std::to_string(send_count) +
                                        " of HcclDataType " + std::to_string(send_type) +
@@ -635,7 +642,7 @@ ACL_EXPORT HcclResult HcclRecv(void* buffer, uint64_t count, HcclDataType dtype,
 ACL_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count, HcclComm comm,
                                         aclrtStream stream) {
     if (items == nullptr || count == 0)
-        return refuse(HCCL_E_PARA, "HcclBatchSendRecv: itemNum is 0 or sendRecvInfo is null");
+        return refuse_null(HCCL_E_PARA, "HcclBatchSendRecv", "itemNum is 0 or sendRecvInfo");
     // Items have dtypes of their own: all are bytes.
     Entry entry("HcclBatchSendRecv", comm, Collective::kExchange, HCCL_DATA_TYPE_UINT8);
     for (uint32_t i = 0; i < count && !entry.failed(); ++i) {
@@ -653,7 +660,9 @@ ACL_EXPORT HcclResult HcclGroupStart() {
 }
 
 ACL_EXPORT HcclResult HcclGroupEnd() {
-    if (open_groups == 0) return refuse(HCCL_E_PARA, "HcclGroupEnd: no group is open on this thread");
+    if (open_groups == 0)
+        return refuse(HCCL_E_PARA,
+                      "HcclGroupEnd: no group is open on this thread; call HcclGroupStart first");
     if (--open_groups > 0) return HCCL_SUCCESS;
     HcclResult first = HCCL_SUCCESS;
     for (Grouped& g : std::exchange(grouped, {})) {

@@ -97,7 +97,9 @@ void reduce_into(Bytes& total, const char* with, int32_t dtype, int32_t reductio
         case HCCL_DATA_TYPE_FP32:
             return reduce_into<float>(total, with, reduction);
         default:
-            throw std::runtime_error("HcclDataType " + std::to_string(dtype) + " cannot be reduced");
+            throw std::runtime_error(
+                "HcclDataType " + std::to_string(dtype) +
+                " cannot be reduced; expected int8, int16, int32, int64, float16, float32 or bfloat16");
     }
 }
 
@@ -132,7 +134,8 @@ class Group {
         if (letter.size() != piece.bytes) {
             throw std::runtime_error("rank " + std::to_string(piece.rank) + " sends " +
                                      std::to_string(letter.size()) + " bytes and rank " + std::to_string(to) +
-                                     " receives " + std::to_string(piece.bytes));
+                                     " receives " + std::to_string(piece.bytes) +
+                                     "; expected the same size in both calls");
         }
         std::memcpy(piece.data, letter.data(), letter.size());
     }
@@ -163,9 +166,12 @@ class Group {
             return std::nullopt;
         };
         if (!changed.wait_for(lock, limit, [&] { return ready() || gone(); }))
-            throw std::runtime_error("it timed out after " + std::to_string(limit.count()) + " seconds");
+            throw std::runtime_error("it timed out after " + std::to_string(limit.count()) +
+                                     " seconds; check that all ranks call the same collectives");
         if (!ready())
-            throw std::runtime_error("rank " + std::to_string(*gone()) + " has left the communicator");
+            throw std::runtime_error(
+                "rank " + std::to_string(*gone()) +
+                " has left the communicator; destroy it after the last collective of all ranks");
     }
     void arrive(std::unique_lock<std::mutex>& lock, Limit limit) {
         const uint64_t mine = round_;
@@ -182,7 +188,7 @@ class Group {
         const auto differ = [&](const char* what, uint64_t a, uint64_t b) {
             throw std::runtime_error("rank " + std::to_string(rank) + " has " + what + " " +
                                      std::to_string(a) + " and rank " + std::to_string(other_rank) + " " +
-                                     std::to_string(b));
+                                     std::to_string(b) + "; expected the same in all ranks");
         };
         if (other.kind != own.kind)
             differ("collective", static_cast<uint64_t>(own.kind), static_cast<uint64_t>(other.kind));
@@ -258,8 +264,9 @@ struct Part {
                 });
                 for (size_t i = 0; i < call.receive_count; ++i) {
                     if (parts[call.receives[i].rank].size() != call.receives[i].bytes)
-                        throw std::runtime_error("rank " + std::to_string(call.receives[i].rank) +
-                                                 " sends another count than is received of it");
+                        throw std::runtime_error(
+                            "rank " + std::to_string(call.receives[i].rank) +
+                            " sends another count than is received of it; expected the same in both calls");
                     write(call.receives[i].data, parts[call.receives[i].rank]);
                 }
                 return;

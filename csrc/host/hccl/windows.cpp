@@ -17,7 +17,7 @@ Windows::Windows(uint64_t bytes)
         const std::string why = std::strerror(errno);
         if (descriptor_ >= 0) close(descriptor_);
         throw std::runtime_error("the windows of a communicator (" + std::to_string(bytes / kMiB) +
-                                 " MiB each): " + why);
+                                 " MiB each): " + why + "; set a smaller HCCL_BUFFSIZE");
     }
 }
 

@@ -106,10 +106,10 @@ std::optional<Value> number_of(const aclScalar& scalar) {
     }
 }
 int no_number(const aclOpExecutor& executor, const aclScalar& scalar) {
-    return ascendgraphFail(kParamInvalid,
-                           (std::string("aclnn") + executor.op_type + ": an aclScalar of aclDataType " +
-                            std::to_string(scalar.dtype) + " is not supported")
-                               .c_str());
+    return ascendgraphFail(kParamInvalid, (std::string("aclnn") + executor.op_type +
+                                           ": an aclScalar of aclDataType " + std::to_string(scalar.dtype) +
+                                           " is not supported; expected a bool, an integer or a float")
+                                              .c_str());
 }
 
 int add_nothing(aclOpExecutor& executor, const char* required_name) {
@@ -278,7 +278,7 @@ ACL_EXPORT int ascendgraphAddScalarListTensor(aclOpExecutor* executor, const acl
 }
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
-    if (executor == nullptr) return ascendgraphFail(kParamNullptr, "aclnn: the executor is null");
+    if (executor == nullptr) return fail_null(kParamNullptr, "aclnn", "the executor");
     std::unique_ptr<aclOpExecutor> owned(executor);
     if (ascendgraphDeferral(stream) == nullptr) {
         const int status = [&] {

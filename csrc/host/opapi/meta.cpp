@@ -9,13 +9,15 @@
 #include "ascend_graph/host_runtime.h"
 #include "opapi/dtype.h"
 
+using ascend_graph::host::fail_null;
+
 namespace {
 
 constexpr int kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
 
 template <typename Result>
-Result* null_argument(const char* function) {
-    ascendgraphFail(kParamNullptr, function);
+Result* null_argument(const char* function, const char* parameters) {
+    fail_null(kParamNullptr, function, parameters);
     return nullptr;
 }
 
@@ -41,7 +43,7 @@ ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int d
                                       int64_t offset, int format, const int64_t* storage_sizes,
                                       uint64_t storage_rank, void* data) {
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
-        return null_argument<aclTensor>("aclCreateTensor: viewDims or storageDims is null");
+        return null_argument<aclTensor>("aclCreateTensor", "viewDims or storageDims");
     }
     const bool blocked = ascend_graph::host::in_blocks(format);
     aclTensor* tensor = aclTensor::create(rank, blocked ? storage_rank : 0);
@@ -64,34 +66,30 @@ ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int d
 }
 
 ACL_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
-    if (value == nullptr) return null_argument<aclScalar>("aclCreateScalar: value is null");
+    if (value == nullptr) return null_argument<aclScalar>("aclCreateScalar", "value");
     auto* scalar = new aclScalar{};
     scalar->dtype = dtype;
     std::memcpy(scalar->value, value, std::min(ascend_graph::host::item_size(dtype), sizeof(scalar->value)));
     return scalar;
 }
 ACL_EXPORT aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
-    if (size != 0 && value == nullptr) return null_argument<aclIntArray>("aclCreateIntArray: value is null");
+    if (size != 0 && value == nullptr) return null_argument<aclIntArray>("aclCreateIntArray", "value");
     return new aclIntArray{{{value, value + size}}};
 }
 ACL_EXPORT aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
-    if (size != 0 && value == nullptr)
-        return null_argument<aclFloatArray>("aclCreateFloatArray: value is null");
+    if (size != 0 && value == nullptr) return null_argument<aclFloatArray>("aclCreateFloatArray", "value");
     return new aclFloatArray{{{value, value + size}}};
 }
 ACL_EXPORT aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
-    if (size != 0 && value == nullptr)
-        return null_argument<aclBoolArray>("aclCreateBoolArray: value is null");
+    if (size != 0 && value == nullptr) return null_argument<aclBoolArray>("aclCreateBoolArray", "value");
     return new aclBoolArray{{{value, value + size}}};
 }
 ACL_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
-    if (size != 0 && value == nullptr)
-        return null_argument<aclTensorList>("aclCreateTensorList: value is null");
+    if (size != 0 && value == nullptr) return null_argument<aclTensorList>("aclCreateTensorList", "value");
     return new aclTensorList{{value, value + size}};
 }
 ACL_EXPORT aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
-    if (size != 0 && value == nullptr)
-        return null_argument<aclScalarList>("aclCreateScalarList: value is null");
+    if (size != 0 && value == nullptr) return null_argument<aclScalarList>("aclCreateScalarList", "value");
     return new aclScalarList{{value, value + size}};
 }
 
@@ -117,7 +115,7 @@ ACL_EXPORT int aclDestroyScalarList(const aclScalarList* list) {
 
 ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_t* rank) {
     if (tensor == nullptr || sizes == nullptr || rank == nullptr) {
-        return ascendgraphFail(kParamNullptr, "aclGetViewShape: null argument");
+        return fail_null(kParamNullptr, "aclGetViewShape", "an argument");
     }
     *rank = tensor->rank;
     *sizes = new int64_t[tensor->rank];  // the caller frees it with delete[], as CANN documents
@@ -126,7 +124,7 @@ ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_
 }
 ACL_EXPORT int aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uint64_t* rank) {
     if (tensor == nullptr || strides == nullptr || rank == nullptr) {
-        return ascendgraphFail(kParamNullptr, "aclGetViewStrides: null argument");
+        return fail_null(kParamNullptr, "aclGetViewStrides", "an argument");
     }
     *rank = tensor->rank;
     *strides = new int64_t[tensor->rank];
@@ -135,27 +133,26 @@ ACL_EXPORT int aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uin
 }
 ACL_EXPORT int aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
     if (tensor == nullptr || offset == nullptr)
-        return ascendgraphFail(kParamNullptr, "aclGetViewOffset: null argument");
+        return fail_null(kParamNullptr, "aclGetViewOffset", "an argument");
     *offset = tensor->offset;
     return 0;
 }
 ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
     if (tensor == nullptr || dtype == nullptr)
-        return ascendgraphFail(kParamNullptr, "aclGetDataType: null argument");
+        return fail_null(kParamNullptr, "aclGetDataType", "an argument");
     *dtype = tensor->dtype;
     return 0;
 }
 ACL_EXPORT int aclGetFormat(const aclTensor* tensor, int* format) {
     if (tensor == nullptr || format == nullptr)
-        return ascendgraphFail(kParamNullptr, "aclGetFormat: null argument");
+        return fail_null(kParamNullptr, "aclGetFormat", "an argument");
     *format = tensor->format;
     return 0;
 }
 namespace {
 template <typename List>
 int count(const char* function, const List* list, size_t length, uint64_t* size) {
-    if (list == nullptr || size == nullptr)
-        return ascendgraphFail(kParamNullptr, (std::string(function) + ": null argument").c_str());
+    if (list == nullptr || size == nullptr) return fail_null(kParamNullptr, function, "an argument");
     *size = length;
     return 0;
 }

@@ -87,7 +87,7 @@ Call* collected(const void* executor) {
     Call& call = call_of_thread();
     if (executor != nullptr && call.executor == executor) return &call;
     fail(kParamNullptr,
-         "Nnopbase: the executor is not the one that NnopbaseGetExecutor returned last on this thread");
+         "Nnopbase: expected the executor that NnopbaseGetExecutor returned last on this thread");
     return nullptr;
 }
 
@@ -248,7 +248,8 @@ aclnnStatus complete(Call& call, const void* caller, uint64_t* workspace_size) {
     std::string why;
     const KernelEntry kernel = kernel_of_package(call.op_type, caller, why);
     if (kernel == nullptr && !why.empty())
-        return fail(kFindKernel, call.op_type + ": its kernel is not there: " + why);
+        return fail(kFindKernel,
+                    call.op_type + ": its kernel is not there: " + why + "; build the package anew");
     if (kernel == nullptr) {
         return fail(kFindKernel,
                     call.op_type +

@@ -9,6 +9,8 @@
 #include "acl/abi.h"
 #include "ascend_graph/host_runtime.h"
 
+using ascend_graph::host::fail_null;
+
 namespace {
 
 constexpr aclError ACL_ERROR_PROF_ALREADY_RUN = 100042;
@@ -25,8 +27,9 @@ bool initialized = false;
 
 aclError check(const char* function, const void* object) {
     if (!initialized)
-        return fail(ACL_ERROR_PROF_NOT_RUN, std::string(function) + ": aclprofInit was not called");
-    if (object == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": config is null");
+        return fail(ACL_ERROR_PROF_NOT_RUN,
+                    std::string(function) + ": aclprofInit was not called; call it first");
+    if (object == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "config");
     return ACL_SUCCESS;
 }
 
@@ -34,13 +37,16 @@ aclError check(const char* function, const void* object) {
 
 ACL_EXPORT aclError aclprofInit(const char* path, size_t length) {
     if (path == nullptr || length == 0)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclprofInit: profilerResultPath is empty");
-    if (initialized) return fail(ACL_ERROR_PROF_ALREADY_RUN, "aclprofInit: it was called before");
+        return fail(ACL_ERROR_INVALID_PARAM, "aclprofInit: profilerResultPath is empty; give a directory");
+    if (initialized)
+        return fail(ACL_ERROR_PROF_ALREADY_RUN,
+                    "aclprofInit: it was called before; call aclprofFinalize first");
     initialized = true;
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclprofFinalize() {
-    if (!initialized) return fail(ACL_ERROR_PROF_NOT_RUN, "aclprofFinalize: aclprofInit was not called");
+    if (!initialized)
+        return fail(ACL_ERROR_PROF_NOT_RUN, "aclprofFinalize: aclprofInit was not called; call it first");
     initialized = false;
     return ACL_SUCCESS;
 }
@@ -50,12 +56,12 @@ ACL_EXPORT void* aclprofCreateConfig(uint32_t* devices, uint32_t count, int, con
     return new (std::nothrow) Config{types};
 }
 ACL_EXPORT aclError aclprofDestroyConfig(const void* config) {
-    if (config == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclprofDestroyConfig: config is null");
+    if (config == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclprofDestroyConfig", "config");
     delete static_cast<const Config*>(config);
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclprofSetConfig(int, const char* value, size_t) {
-    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclprofSetConfig: config is null");
+    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclprofSetConfig", "config");
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclprofWarmup(const void* config) { return check("aclprofWarmup", config); }
@@ -65,7 +71,7 @@ ACL_EXPORT aclError aclprofStop(const void* config) { return check("aclprofStop"
 // Of a device's own features there is none.
 ACL_EXPORT aclError aclprofGetSupportedFeatures(size_t* count, void** features) {
     if (count == nullptr || features == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclprofGetSupportedFeatures: a result pointer is null");
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclprofGetSupportedFeatures", "a result pointer");
     *count = 0;
     *features = nullptr;
     return ACL_SUCCESS;

@@ -67,13 +67,14 @@ const Text* item_of(const void* item) { return static_cast<const Text*>(item); }
 
 ACL_EXPORT void* acltdtCreateChannelWithCapacity(uint32_t device, const char* name, size_t) {
     if (name == nullptr) {
-        not_there("acltdtCreateChannelWithCapacity", "name is null");
+        not_there("acltdtCreateChannelWithCapacity", "name is null; expected an address");
         return nullptr;
     }
     const std::lock_guard<std::mutex> lock(channels().mutex);
     auto& channel = channels().by_name[{device, name}];
     if (channel != nullptr) {
-        not_there("acltdtCreateChannelWithCapacity", "the device has a channel of that name already");
+        not_there("acltdtCreateChannelWithCapacity",
+                  "the device has a channel of that name already; give another name");
         return nullptr;
     }
     channel = std::make_shared<Channel>();
@@ -87,7 +88,8 @@ ACL_EXPORT aclError acltdtDestroyChannel(void* handle) {
         const std::lock_guard<std::mutex> lock(channels().mutex);
         const auto found = channels().by_handle.find(handle);
         if (found == channels().by_handle.end())
-            return not_there("acltdtDestroyChannel", "not a live channel");
+            return not_there("acltdtDestroyChannel",
+                             "not a live channel; expected one that acltdtCreateChannelWithCapacity made");
         channel = found->second;
         channels().by_handle.erase(found);
         for (auto named = channels().by_name.begin(); named != channels().by_name.end(); ++named) {
@@ -105,7 +107,7 @@ ACL_EXPORT aclError acltdtDestroyChannel(void* handle) {
 ACL_EXPORT void* acltdtCreateDataset() { return new Dataset; }
 
 ACL_EXPORT aclError acltdtDestroyDataset(void* handle) {
-    if (handle == nullptr) return not_there("acltdtDestroyDataset", "dataset is null");
+    if (handle == nullptr) return not_there("acltdtDestroyDataset", "dataset is null; expected an address");
     const std::unique_ptr<Dataset> dataset(static_cast<Dataset*>(handle));
     if (dataset->from == nullptr) return ACL_SUCCESS;
     const std::lock_guard<std::mutex> lock(dataset->from->mutex);
@@ -119,7 +121,8 @@ ACL_EXPORT aclError acltdtReceiveTensor(const void* handle, void* received, int3
     constexpr aclError kTimeout = 100062;  // ACL_ERROR_WAIT_CALLBACK_TIMEOUT
     const auto channel = channel_of(handle);
     if (channel == nullptr || received == nullptr)
-        return not_there("acltdtReceiveTensor", "not a live channel, or dataset is null");
+        return not_there("acltdtReceiveTensor",
+                         "not a live channel, or dataset is null; expected a channel, and an address");
     std::unique_lock<std::mutex> lock(channel->mutex);
     const auto ready = [&] { return channel->destroyed || !channel->waiting.empty(); };
     if (timeout < 0) {
@@ -127,7 +130,8 @@ ACL_EXPORT aclError acltdtReceiveTensor(const void* handle, void* received, int3
     } else if (!channel->changed.wait_for(lock, std::chrono::milliseconds(timeout), ready)) {
         return kTimeout;
     }
-    if (channel->waiting.empty()) return not_there("acltdtReceiveTensor", "the channel was destroyed");
+    if (channel->waiting.empty())
+        return not_there("acltdtReceiveTensor", "the channel was destroyed; create it again");
     auto& dataset = *static_cast<Dataset*>(received);
     dataset.items.push_back(std::move(channel->waiting.front()));
     dataset.from = channel;

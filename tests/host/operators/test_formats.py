@@ -215,7 +215,7 @@ def test_a_sum_of_products() -> None:
         product, [a, InBlocks(b), rows, columns], y.bfloat16(), "eager captured ge"
     )  # npugraph_ex copies its inputs, in no format
     for changed, text in (
-        (rows.half(), "x1Scale is FLOAT16; documents have FLOAT"),
+        (rows.half(), "x1Scale is FLOAT16; expected FLOAT"),
         (rows, "x2Scale is FLOAT; documents"),
     ):
         with pytest.raises(RuntimeError, match=text):

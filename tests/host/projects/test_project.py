@@ -474,7 +474,7 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
         (
             [("op_kernel/others.cpp", "void untiled(", "void until(")],
             (
-                r'Untiled: no source in .*/op_kernel defines its kernel, a function extern "C" __global__ __aicore__ '
+                r'Untiled: no source in .*/op_kernel defines its kernel; write a function extern "C" __global__ __aicore__ '
                 r"void "
                 r"untiled"
             ),

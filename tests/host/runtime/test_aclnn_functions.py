@@ -170,9 +170,9 @@ def test_a_normalized_shape_that_does_not_end_the_shape_of_x_is_refused() -> Non
 @pytest.mark.parametrize(
     ("x", "y", "text"),
     [
-        (torch.float64, torch.float64, "aclnnRmsNorm: x is DOUBLE; documents have FLOAT, FLOAT16, BF16"),
-        (torch.int32, torch.float32, "aclnnRmsNorm: x is INT32; documents have FLOAT, FLOAT16, BF16"),
-        (torch.float32, torch.float64, "aclnnRmsNorm: y is DOUBLE; documents have FLOAT, FLOAT16, BF16"),
+        (torch.float64, torch.float64, "aclnnRmsNorm: x is DOUBLE; expected FLOAT, FLOAT16, BF16"),
+        (torch.int32, torch.float32, "aclnnRmsNorm: x is INT32; expected FLOAT, FLOAT16, BF16"),
+        (torch.float32, torch.float64, "aclnnRmsNorm: y is DOUBLE; expected FLOAT, FLOAT16, BF16"),
     ],
 )
 def test_dtypes_that_documents_leave_out_are_refused(x: torch.dtype, y: torch.dtype, text: str) -> None:

@@ -64,7 +64,7 @@ def test_what_is_written_in_place_is_seen_where_the_edge_is_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "shape", "message"),
     [
-        ("Forgetful", (2,), r"node n \(Forgetful\): Forgetful: Execute gave no memory to output 0"),
+        ("Forgetful", (2,), r"node n \(Forgetful\): Forgetful: Execute must give memory to output 0"),
         ("Forgetful", (3,), r"Forgetful: Execute returned 50331649"),
     ],
 )

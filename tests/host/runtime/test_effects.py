@@ -196,7 +196,7 @@ def run_faulty(outputs: int = 1) -> list[torch.Tensor]:
 @pytest.mark.parametrize(
     ("function", "outputs", "options", "message"),
     [
-        (lambda x, y: x.add_(1) * y, 1, {}, "wrote to input x and does not declare it"),
+        (lambda x, y: x.add_(1) * y, 1, {}, "wrote to input x and must declare it"),
         (lambda x, y: x, 1, {}, "output 0 shares memory with input x"),
         (lambda x, y: y[:2], 1, {"views": frozenset({"x"})}, "output 0 shares memory with input y"),
         (lambda x, y: (z := x + 1, z), 2, {}, "outputs 0 and 1 share memory"),

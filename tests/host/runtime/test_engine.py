@@ -228,7 +228,7 @@ BAD_GRAPHS = {
     "two nodes are named 'x'": lambda g: g.data("x", [1]),
     "two graph inputs have index 0": lambda g: setattr(_edit(g, "y").attr["index"], "i", 0),
     "reads 'ghost', which is not in the graph": lambda g: g.add("n", "Abs", [("x", "ghost:0")]),
-    "names no output of a node before it": lambda g: g.add("n", "Abs", [("x", "x:7")]),
+    "must name an output of a node before it": lambda g: g.add("n", "Abs", [("x", "x:7")]),
     "not of the form name:index": lambda g: g.add("n", "Abs", [("x", "x:first")]),
     "cycle": _cycle,
     "no kernel for GE operator NoSuchOp": lambda g: g.add("n", "NoSuchOp", [("x", "x:0")]),
@@ -236,12 +236,12 @@ BAD_GRAPHS = {
     "required attr dst_type is not set": lambda g: g.add("n", "Cast", [("x", "x:0")]),
     "lacks its required input x2": lambda g: g.add("n", "Add", [("x1", "x:0")]),
     "has inputs x1, who; the host kernel knows: x1, x2": lambda g: g.add("n", "Add", [("x1", "x:0"), ("who", "x:0")]),
-    "are not memory of this process": lambda g: _placeholder(g, 16, 8),
-    "4 bytes do not hold": lambda g: _placeholder(g, 16, 4),
-    "a constant of 12 bytes is no": _constant,
-    "does not describe its tensor": lambda g: setattr(g.graph.op.add(name="d", type="Data").attr["index"], "i", 9),
+    "must be memory of this process": lambda g: _placeholder(g, 16, 8),
+    "4 bytes are too few": lambda g: _placeholder(g, 16, 4),
+    "a constant has 12 bytes; expected": _constant,
+    "must describe its tensor": lambda g: setattr(g.graph.op.add(name="d", type="Data").attr["index"], "i", 9),
     "operators with subgraphs": lambda g: g.node("n", "If", []).subgraph_name.append("then"),
-    "describes 0": lambda g: g.graph.op.add(name="n", type="Abs").input.append("x:0"),
+    "expected at most 0, as it describes": lambda g: g.graph.op.add(name="n", type="Abs").input.append("x:0"),
     "has no dtype in PyTorch": lambda g: g.data("s", [1], DataType.DT_STRING),
 }
 
@@ -263,7 +263,7 @@ def test_all_kernels_that_are_missing_are_named_at_once() -> None:
 
 
 def test_bytes_that_are_no_graph() -> None:
-    with pytest.raises(GraphCompileError, match="not a serialized"):
+    with pytest.raises(GraphCompileError, match="expected a serialized"):
         compile_model(b"\xff\xff\xff", {})
     with pytest.raises(GraphCompileError, match="no graph"):
         compile_model(b"", {})

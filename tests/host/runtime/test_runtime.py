@@ -100,12 +100,12 @@ def test_capture_refuses_to_synchronize() -> None:
 @pytest.mark.parametrize(
     ("call", "code", "text"),
     [
-        (lambda acl: acl.aclrtFree(ctypes.c_void_p(12345)), 100000, b"not the start of a live allocation"),
+        (lambda acl: acl.aclrtFree(ctypes.c_void_p(12345)), 100000, b"expected the address that an allocation"),
         (lambda acl: acl.aclrtDestroyStream(ctypes.c_void_p(12345)), 200005, b"not a live stream"),
         (lambda acl: acl.aclrtDestroyEvent(ctypes.c_void_p(12345)), 200005, b"not a live event"),
         (lambda acl: acl.aclmdlRIExecuteAsync(ctypes.c_void_p(12345), None), 200005, b"not a live model"),
-        (lambda acl: acl.aclrtSetDevice(99), 200002, b"device 99 is not in 0..0"),
-        (lambda acl: acl.aclrtMemcpy(None, 4, None, 8, 0), 100000, b"8 bytes do not fit in 4"),
+        (lambda acl: acl.aclrtSetDevice(99), 200002, b"device 99 is not there; expected 0 to 0"),
+        (lambda acl: acl.aclrtMemcpy(None, 4, None, 8, 0), 100000, b"8 bytes do not fit; expected at most 4"),
         (
             lambda acl: acl.aclrtCmoAsync(ctypes.c_void_p(12345), ctypes.c_size_t(4), 0, None),
             100000,
@@ -114,7 +114,7 @@ def test_capture_refuses_to_synchronize() -> None:
         (
             lambda acl: acl.aclrtCmoAsync(None, ctypes.c_size_t(4), 2, None),
             100000,
-            b"type 2 is not ACL_RT_CMO_TYPE_PREFETCH",
+            b"type 2 is not supported; expected ACL_RT_CMO_TYPE_PREFETCH",
         ),
     ],
 )
@@ -217,15 +217,16 @@ def test_virtual_memory(acl: ctypes.CDLL) -> None:
     assert (base.value, extent.value) == (begin + 3 * unit, unit)
 
     refused(map_to(begin, first), b"mapped to the address range already")
-    refused(map_to(begin + 5 * unit, first), b"not within one that is reserved")
-    refused(map_to(begin + 2 * unit, first, 2 * unit), b"4194304 bytes, and the physical memory has 2097152")
-    refused(map_to(begin + 2 * unit + 512, first), b"not a multiple of 2097152")
-    refused(acl.aclrtFree(pointer(begin)), b"not the start of a live allocation")
-    refused(acl.aclrtFreePhysical(second), b"aclrtUnmapMem comes first")
-    refused(acl.aclrtReleaseMemAddress(address), b"aclrtUnmapMem comes first")
-    refused(acl.aclrtUnmapMem(pointer(begin + 512)), b"not the start of memory that is mapped")
+    refused(map_to(begin + 5 * unit, first), b"must be within one that aclrtReserveMemAddress reserved")
+    refused(map_to(begin + 2 * unit, first, 2 * unit), b"size 4194304 must be the size of the physical memory, 2097152")
+    refused(map_to(begin + 2 * unit + 512, first), b"must be a multiple of 2097152")
+    refused(acl.aclrtFree(pointer(begin)), b"expected the address that an allocation")
+    refused(acl.aclrtFreePhysical(second), b"call aclrtUnmapMem first")
+    refused(acl.aclrtReleaseMemAddress(address), b"call aclrtUnmapMem first")
+    refused(acl.aclrtUnmapMem(pointer(begin + 512)), b"expected the address that was given to aclrtMapMem")
     refused(
-        acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero), b"not a multiple"
+        acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero),
+        b"must be a positive multiple",
     )
     for where in (begin, begin + unit, begin + 3 * unit):
         assert acl.aclrtUnmapMem(pointer(where)) == 0
@@ -238,7 +239,7 @@ def test_virtual_memory(acl: ctypes.CDLL) -> None:
         refused(acl.aclrtFreePhysical(handle), b"not a live handle")
     assert torch.npu.mem_get_info()[0] == used
     assert acl.aclrtReleaseMemAddress(address) == 0
-    refused(acl.aclrtReleaseMemAddress(address), b"not the start of an address range")
+    refused(acl.aclrtReleaseMemAddress(address), b"expected the address that aclrtReserveMemAddress returned")
 
 
 def test_saturating_arithmetic_is_not_claimed() -> None:

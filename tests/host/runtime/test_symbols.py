@@ -61,4 +61,4 @@ def test_functions_of_older_wheels_fail_with_their_name() -> None:
     hccl = ctypes.CDLL(str(toolkit_directory() / "lib64/libhccl.so"))
     acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
     assert hccl.HcclCommInitAll(1, None, None) == 2  # HCCL_E_PTR
-    assert acl.aclGetRecentErrMsg() == b"HcclCommInitAll: devices or comms is null"
+    assert acl.aclGetRecentErrMsg() == b"HcclCommInitAll: devices or comms is null; expected an address"

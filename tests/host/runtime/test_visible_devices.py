@@ -116,7 +116,7 @@ def test_a_program_of_torch_counts_what_it_sees() -> None:
         print(error)
     """
     out, _ = run(code)
-    assert "device 1 is not in 0..0; ASCEND_RT_VISIBLE_DEVICES hides 2 more" in out
+    assert "device 1 is not there; expected 0 to 0; ASCEND_RT_VISIBLE_DEVICES hides 2 more" in out
 
 
 def test_no_device_is_not_available() -> None:

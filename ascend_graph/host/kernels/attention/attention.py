@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ascend_graph.host.kernels.attention.masks import check_triangle
+from ascend_graph.host.kernels.checks import check_choice, check_covers, refuse_given
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.creation import bits_of
 
@@ -71,8 +72,7 @@ class _Masking:
     prefix: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        if self.mode not in (0, 1, 2, 3, 4, 5, 6):
-            raise ValueError(f"sparse_mode {self.mode} is not supported; 0 to 6 are")
+        check_choice("sparse_mode", self.mode, 0, 1, 2, 3, 4, 5, 6)
         if self.mode and self.mask is None:
             raise ValueError(f"sparse_mode {self.mode} needs atten_mask")
         if self.mask is not None and self.mode in (2, 3, 4, 6):
@@ -86,10 +86,7 @@ class _Masking:
         if self.mask is None:
             return None
         if self.mode in (0, 1):
-            if self.mask.size(-2) < queries or self.mask.size(-1) < keys:
-                raise ValueError(
-                    f"atten_mask of shape {tuple(self.mask.shape)} is smaller than {queries} queries and {keys} keys"
-                )
+            check_covers("atten_mask", self.mask, queries, keys)
             masked = self.mask[..., :queries, :keys].bool()
             return masked | self._outside(queries, keys, 0, device) if self.mode == 0 else masked
         if self.mode == 2:
@@ -159,7 +156,9 @@ def _parts(
         return
     if not q_ends or len(q_ends) != len(k_ends) or q_ends[-1] > queries or k_ends[-1] > keys:
         raise ValueError(
-            f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} do not suit {queries} queries and {keys} keys"
+            f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} do not fit; expected the ends of as many "
+            "sequences in both, up to "
+            f"{queries} queries and {keys} keys"
         )
     q_start = k_start = used = 0
     for number, (q_end, k_end) in enumerate(zip(q_ends, k_ends, strict=True)):
@@ -221,23 +220,16 @@ def _check(
     pse_type: int,
     starts: Sequence[T | None],
 ) -> None:
-    if layout not in _LAYOUTS:
-        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(_LAYOUTS)}")
-    if layout in ("BNSD", "BSND", "TND") and query.size(layout.index("N")) != heads:
-        raise ValueError(f"head_num {heads} is not the N of query {tuple(query.shape)} in layout {layout}")
+    check_choice("input_layout", layout, *_LAYOUTS)
+    if layout in ("BNSD", "BSND", "TND"):
+        check_choice("head_num", heads, query.size(layout.index("N")))
     kv_heads = _kv_heads(key, query, heads, layout)
     if not kv_heads or heads % kv_heads:
-        raise ValueError(f"the {kv_heads} heads of the keys do not divide head_num {heads}")
+        raise ValueError(f"key has {kv_heads} heads; expected a divisor of head_num, {heads}")
     if not 0 < keep_prob <= 1 or (keep_prob < 1 and drop_mask is None):
         raise ValueError(f"keep_prob={keep_prob}: valid are those above 0, up to 1, and below 1 with drop_mask")
     if pse_type not in (0, 1) or any(any(_numbers(start)) for start in starts):
         raise ValueError(f"pse_type {pse_type}: 0 and 1 are supported, and q_start_idx and kv_start_idx of 0")
-
-
-def _reject(**inputs: T | None) -> None:
-    present = [name for name, value in inputs.items() if value is not None and value.numel()]
-    if present:
-        raise ValueError(f"{', '.join(present)}: not supported on the host")
 
 
 @host_kernel("FlashAttentionScore", ignores=("inner_precise",))
@@ -266,7 +258,7 @@ def flash_attention_score(
     pse_type: int = 0,
 ) -> tuple[T, T, T, T]:
     """Compute flash attention: softmax maxima and sums, an empty tensor, and the result."""
-    _reject(padding_mask=padding_mask)
+    refuse_given("not supported on the host", padding_mask=padding_mask)
     _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num)
@@ -326,7 +318,7 @@ def flash_attention_score_grad(
     pse_type: int = 0,
 ) -> tuple[T, ...]:
     """Return the gradients of query, key, value, bias and a given sink; the scores are computed again."""
-    _reject(padding_mask=padding_mask)
+    refuse_given("not supported on the host", padding_mask=padding_mask)
     _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num).float()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_dtype, check_shape
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -23,7 +24,7 @@ def fused_floyd_attention(
     scores = _scores(query, key1, value1, key2, value2, atten_mask, scale_value)
     top = scores.amax(-1, keepdim=True)
     if not top.is_meta and bool((top == -torch.inf).any()):
-        raise ValueError("atten_mask leaves a query without a key")
+        raise ValueError("atten_mask leaves a query without a key; expected at least one key for each query")
     weights = torch.exp(scores - top)
     total = weights.sum(-1, keepdim=True)
     weights = weights / total
@@ -84,7 +85,7 @@ def _scores(query: T, key1: T, value1: T, key2: T, value2: T, mask: T | None, sc
 
 def _check(query: T, key1: T, value1: T, key2: T, value2: T, mask: T | None) -> None:
     if query.dim() != 5 or key1.dim() != 5:
-        raise ValueError(f"query {tuple(query.shape)}, key1 {tuple(key1.shape)}: both have five dimensions")
+        raise ValueError(f"query {tuple(query.shape)}, key1 {tuple(key1.shape)}: expected five dimensions of both")
     b, h, n, m, d = query.shape
     k = key1.size(3)
     for name, tensor, shape in (
@@ -94,10 +95,10 @@ def _check(query: T, key1: T, value1: T, key2: T, value2: T, mask: T | None) -> 
         ("value2", value2, (b, h, k, m, d)),
         ("atten_mask", mask, (b, 1, n, 1, k)),
     ):
-        if tensor is not None and tensor.shape != shape:
-            raise ValueError(f"{name} of shape {tuple(tensor.shape)}: by query and key1 valid is {shape}")
-        if tensor is not None and name != "atten_mask" and tensor.dtype != query.dtype:
-            raise ValueError(f"{name} is {tensor.dtype}, query is {query.dtype}")
+        if tensor is not None:
+            check_shape(name, tensor, shape, why="by query and key1")
+        if name != "atten_mask":
+            check_dtype(name, tensor, "query", query.dtype)
     if n % 16 or m % 128 or k % 128 or d not in (32, 64, 128) or not (1 <= b <= 2048 and 1 <= h <= 256):
         raise ValueError(
             f"query {tuple(query.shape)}, key1 {tuple(key1.shape)}: valid is a batch up to 2048, up to 256 heads, n by 16, m and k by "

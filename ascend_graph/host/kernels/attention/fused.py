@@ -108,7 +108,9 @@ def attention_score_grad(
 
 def _not_transposed(*flags: bool) -> None:
     if any(flags):
-        raise ValueError("transposed inputs are not supported: what they mean is not documented")
+        raise ValueError(
+            "transposed inputs are not documented, and not supported; expected False for each transpose flag"
+        )
 
 
 def _side_by_side(x: T) -> T:

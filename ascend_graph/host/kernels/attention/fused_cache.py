@@ -7,6 +7,14 @@ from collections.abc import Sequence
 import torch
 
 from ascend_graph.host.kernels.attention.cache import put_tokens
+from ascend_graph.host.kernels.checks import (
+    check_choice,
+    check_count,
+    check_dtype,
+    check_range,
+    check_shape,
+    refuse_given,
+)
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -47,15 +55,10 @@ def kv_rms_norm_rope_cache(
 
     The rest's interleaved pairs become halves before the rotation.
     """
-    if cache_mode not in ("Norm", "PA", "PA_BNSD", *_PACKED, *_BY_BLOCK):
-        raise ValueError(
-            f"cache_mode {cache_mode!r} is not one of Norm, PA, PA_BNSD, {', '.join((*_PACKED, *_BY_BLOCK))}"
-        )
-    if v is not None:
-        raise ValueError("v is not supported on the host")
+    check_choice("cache_mode", cache_mode, "Norm", "PA", "PA_BNSD", *_PACKED, *_BY_BLOCK)
+    refuse_given("not supported on the host", v=v)
     size = gamma.numel()
-    if kv.dim() != 4 or kv.size(1) != 1 or kv.size(-1) != size + cos.size(-1):
-        raise ValueError(f"kv {tuple(kv.shape)} is not [batch, 1, length, {size} + {cos.size(-1)}]")
+    check_shape("kv", kv, ("batch", 1, "length", size + cos.size(-1)), why="the sizes of gamma and cos together")
     wide = kv.float()
     normal, rope = wide[..., :size], wide[..., size:]
     c_kv = normal * torch.rsqrt(normal.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
@@ -82,7 +85,10 @@ def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset:
     rows = values.reshape(-1, size).to(cache.dtype)
     if mode == "Norm":
         if cache.shape[:2] != (batch, 1) or index.shape != (batch, length):
-            raise ValueError(f"index {tuple(index.shape)} and cache {tuple(cache.shape)} do not suit {batch} sequences")
+            raise ValueError(
+                f"index {tuple(index.shape)}, cache {tuple(cache.shape)}: expected [{batch}, {length}] and [{batch}, "
+                "1, …]"
+            )
         lines, slots = torch.arange(batch).repeat_interleave(length), index.reshape(-1).long()
         _check_slots(slots, cache.size(2))
         kept = slots >= 0
@@ -93,14 +99,15 @@ def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset:
         starts = index.reshape(batch, -1)
         blocks = -(-length // block)
         if starts.size(1) != blocks:
-            raise ValueError(f"index has {starts.size(1)} blocks for a sequence; {length} tokens are in {blocks}")
+            raise ValueError(
+                f"index has {starts.size(1)} blocks for a sequence; expected {blocks}, for {length} tokens"
+            )
         places = torch.arange(length)
         first = starts[:, places // block]
         slots = torch.where(first < 0, -1, first + places % block).reshape(-1).long()
     else:
         slots = index.reshape(-1).long()
-    if slots.numel() != rows.size(0):
-        raise ValueError(f"index has {slots.numel()} numbers for {rows.size(0)} tokens")
+    check_count("index", slots, rows.size(0), "token")
     _check_slots(slots, cache.size(0) * block)
     kept = slots >= 0
     pages, places = slots[kept] // block, slots[kept] % block
@@ -113,8 +120,7 @@ def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset:
 
 
 def _check_slots(slots: T, count: int) -> None:
-    if bool(((slots < -1) | (slots >= count)).any()):
-        raise ValueError(f"index {slots.tolist()}: the cache has places 0 to {count - 1}")
+    check_range("index", slots, count, -1)
 
 
 def _check_queries(
@@ -126,15 +132,18 @@ def _check_queries(
             f"q_out {tuple(q_out.shape)}, q_gamma {tuple(q_gamma.shape)}: there are {heads[0]} heads of {qkv_size[3]} numbers"
         )
     alike = {"q_gamma": q_gamma, "k_gamma": k_gamma, "cos": cos, "sin": sin, "q_out": q_out}
-    if other := next((name for name, tensor in alike.items() if tensor.dtype != qkv.dtype), None):
-        raise ValueError(f"{other} is {alike[other].dtype}, qkv is {qkv.dtype}")
+    for name, tensor in alike.items():
+        check_dtype(name, tensor, "qkv", qkv.dtype)
 
 
 def _blocks_of(k_cache: T, v_cache: T, length: int, batch: int) -> tuple[int, int]:
     """Return the number of blocks of both caches and their size."""
     blocks, block = k_cache.size(0), k_cache.size(2)
     if v_cache.size(0) != blocks or v_cache.size(2) != block:
-        raise ValueError(f"v_cache {tuple(v_cache.shape)} has other blocks than k_cache {tuple(k_cache.shape)}")
+        raise ValueError(
+            f"v_cache {tuple(v_cache.shape)} and k_cache {tuple(k_cache.shape)} must have as many blocks of the same "
+            "size"
+        )
     lasts = [32 // cache.element_size() for cache in (k_cache, v_cache)]
     if block % max(lasts) or blocks < -(-length // block) * batch:
         raise ValueError(
@@ -167,10 +176,8 @@ def qkv_rms_norm_rope_cache(
     is_output_qkv: bool = False,
 ) -> tuple[T, T, T, T, T, T]:
     """Normalize and rotate queries and keys of one tensor; write keys and values to the caches."""
-    if cache_mode != "PA_NZ" or is_output_qkv:
-        raise ValueError(
-            f"cache_mode {cache_mode!r} (PA_NZ), is_output_qkv {is_output_qkv} (False): documents have no other scenario"
-        )
+    check_choice("cache_mode", cache_mode, "PA_NZ")
+    check_choice("is_output_qkv", is_output_qkv, False)
     heads = _heads_of(qkv, qkv_size, head_nums)
     _check_queries(q_out, heads, qkv_size, q_gamma, k_gamma, cos, sin, qkv)
     targets = (
@@ -186,7 +193,7 @@ def qkv_rms_norm_rope_cache(
         _check_slots(slots, blocks * block)
         used = slots[slots >= 0]
         if used.unique().numel() != used.numel():
-            raise ValueError(f"index {slots.tolist()} names a place twice")
+            raise ValueError(f"index {slots.tolist()} names a place twice; expected each at most once")
         q, k, v = qkv.float().unflatten(-1, (-1, size)).split(heads, 1)
         factors = [f.float().unsqueeze(1) for f in (cos, sin)]
         q, k = (_normal_and_rotated(part, gamma, epsilon, factors) for part, gamma in ((q, q_gamma), (k, k_gamma)))
@@ -205,7 +212,7 @@ def qkv_rms_norm_rope_cache(
 def _heads_of(qkv: T, qkv_size: list[int], head_nums: list[int]) -> list[int]:
     """Return the numbers of heads of queries, keys and values."""
     if len(qkv_size) != 4 or len(head_nums) != 3 or min((*qkv_size, *head_nums)) < 1:
-        raise ValueError(f"qkv_size {qkv_size} has four numbers, head_nums {head_nums} three, all of them positive")
+        raise ValueError(f"qkv_size {qkv_size}, head_nums {head_nums}: expected four and three positive numbers")
     batch, length, count, size = qkv_size
     if sum(head_nums) != count or head_nums[1] != head_nums[2] or size != 128:
         raise ValueError(
@@ -224,15 +231,14 @@ def _check_packed_cache(
     if cache.dtype not in (dtype, torch.int8):
         raise ValueError(f"{name} is {cache.dtype}; {dtype} and torch.int8 are supported")
     last, numbers = 32 // cache.element_size(), row[0] * row[1]
-    if cache.dim() != 4 or cache.size(1) != numbers // last or cache.size(3) != last:
-        raise ValueError(f"{name} of shape {tuple(cache.shape)} is not [blocks, {numbers // last}, size, {last}]")
+    check_shape(name, cache, ("blocks", numbers // last, "size", last))
     if (scale is not None) != (cache.dtype is torch.int8) or (offset is not None and scale is None):
         raise ValueError(f"{name} is {cache.dtype}: int8 has a scale, and may have an offset; others have neither")
     for kind, values in (("scale", scale), ("offset", offset)):
-        if values is not None and values.shape != row:
-            raise ValueError(f"{name[0]}_{kind} of shape {tuple(values.shape)} is not {row}")
+        if values is not None:
+            check_shape(f"{name[0]}_{kind}", values, row)
     if scale is not None and not scale.is_meta and bool((scale == 0).any()):
-        raise ValueError(f"{name[0]}_scale has a 0, which numbers cannot be divided by")
+        raise ValueError(f"{name[0]}_scale has a 0; expected numbers other than 0, which can be divided by")
 
 
 def _normal_and_rotated(x: T, gamma: T, epsilon: float, factors: list[T]) -> T:
@@ -273,18 +279,19 @@ def dequant_rope_quant_kv_cache(
 
     The caches hold quantized values.
     """
-    if quant_mode != "static" or layout != "BSND" or cache_mode not in ("contiguous", "page"):
-        raise ValueError(
-            f"quant_mode {quant_mode!r} (static), layout {layout!r} (BSND), cache_mode {cache_mode!r} (contiguous, page): "
-            "no other is supported"
-        )
+    check_choice("quant_mode", quant_mode, "static")
+    check_choice("layout", layout, "BSND")
+    check_choice("cache_mode", cache_mode, "contiguous", "page")
     size, heads = k_cache.size(-1), k_cache.size(-2)
     if len(size_splits) != 3 or sum(size_splits) != x.size(-1) or size_splits[1] != heads * size:
         raise ValueError(
-            f"size_splits {size_splits} do not divide {x.size(-1)} into queries and {heads} heads of {size}"
+            f"size_splits {size_splits}: expected three, the second one {heads * size}, {x.size(-1)} in all"
         )
     if k_cache.shape != v_cache.shape or size_splits[1] != size_splits[2]:
-        raise ValueError(f"k_cache {tuple(k_cache.shape)} and v_cache {tuple(v_cache.shape)} are not alike")
+        raise ValueError(
+            f"k_cache {tuple(k_cache.shape)} and v_cache {tuple(v_cache.shape)} must have one shape, and size_splits "
+            f"{size_splits} one size for both"
+        )
     wide = x.float()
     if x.dtype == torch.int32:
         if weight_scale is None:
@@ -313,8 +320,7 @@ def _to_rows(values: T, cache: T, indices: T, in_pages: bool) -> None:
     """Write tokens to a cache: from a start in each sequence on, or each token to a slot of its own."""
     if in_pages:
         rows, places = values.flatten(0, -3), indices.flatten()
-        if rows.size(0) != places.numel():
-            raise ValueError(f"indices has {places.numel()} numbers for {rows.size(0)} tokens")
+        check_count("indices", places, rows.size(0), "token")
         _check_slots(places, cache.size(0) * cache.size(1))
         cache.view(-1, *cache.shape[2:])[places] = rows
         return
@@ -323,6 +329,9 @@ def _to_rows(values: T, cache: T, indices: T, in_pages: bool) -> None:
     if len(starts) != tokens.size(0) or tokens.size(0) > cache.size(0):
         raise ValueError(f"indices {starts}: there are {tokens.size(0)} sequences, and {cache.size(0)} in the cache")
     if min(starts) < 0 or max(starts) + tokens.size(1) > cache.size(1):
-        raise ValueError(f"indices {starts}: {tokens.size(1)} tokens from there on; the cache has {cache.size(1)}")
+        raise ValueError(
+            f"indices {starts} are out of range; expected 0 to {cache.size(1) - tokens.size(1)}, for the cache holds "
+            f"{cache.size(1)} tokens"
+        )
     for row, start in enumerate(starts):
         cache[row, start : start + tokens.size(1)] = tokens[row]

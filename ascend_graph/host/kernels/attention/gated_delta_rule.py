@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_count
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -44,16 +45,13 @@ def recurrent_gated_delta_rule(
     if places and not 0 <= min(places) <= max(places) < state.size(0):
         raise ValueError(f"ssm_state_indices {places}: there are states 0 to {state.size(0) - 1}")
     accepted = [1] * len(lengths) if num_accepted_tokens is None else num_accepted_tokens.tolist()
-    if len(accepted) != len(lengths):
-        raise ValueError(
-            f"num_accepted_tokens {accepted}: one for each of {len(lengths)} sequences of actual_seq_lengths {lengths}"
-        )
+    check_count("num_accepted_tokens", accepted, len(lengths), "sequence of actual_seq_lengths")
     repeats = value.size(1) // query.size(1)
     q, k = (x.float().repeat_interleave(repeats, 1) for x in (query, key))
     start = 0
     for length, count in zip(lengths, accepted, strict=True):
         if not 1 <= count <= max(length, 1):
-            raise ValueError(f"num_accepted_tokens {accepted}: from 1 to the sequence's length, {length}")
+            raise ValueError(f"num_accepted_tokens {accepted}: expected 1 to the length of the sequence, {length}")
         current = state[places[start + count - 1]].float() if length else state[0].float()
         for t in range(start, start + length):
             if g is not None:
@@ -98,7 +96,7 @@ def chunk_gated_delta_rule(
                 f"{name} of shape {tuple(tensor.shape)}: with value {tuple(value.shape)} {expected[name]} is expected"
             )
     if heads % query.size(1):
-        raise ValueError(f"{heads} heads of value are not a multiple of {query.size(1)} heads of query and key")
+        raise ValueError(f"value has {heads} heads; expected a multiple of the {query.size(1)} heads of query and key")
     lengths = actual_seq_lengths.tolist()
     if min(lengths, default=0) < 0 or sum(lengths) != tokens:
         raise ValueError(f"actual_seq_lengths {lengths}: there are {tokens} tokens")

@@ -23,6 +23,7 @@ from ascend_graph.host.kernels.attention.layouts import (
     quantized_output,
 )
 from ascend_graph.host.kernels.attention.masks import UNBOUNDED, Sparsity
+from ascend_graph.host.kernels.checks import check_choice, check_covers, check_shape, refuse_given
 from ascend_graph.host.kernels.quantization.antiquantization import Dequantizer, joint_dequantizers
 from ascend_graph.host.kernels.registry import host_kernel
 
@@ -147,10 +148,9 @@ def _attention(
 
 def _check_attrs(layout: str, heads: int, kv_heads: int, block_table: T | None, block_size: int) -> None:
     """Refuse attrs that are not supported or do not fit each other."""
-    if layout not in LAYOUTS:
-        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    check_choice("input_layout", layout, *LAYOUTS)
     if heads % kv_heads:
-        raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
+        raise ValueError(f"num_key_value_heads {kv_heads}: expected a divisor of num_heads, {heads}")
     if block_table is not None and block_size <= 0:
         raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
 
@@ -161,41 +161,33 @@ def _check_caches(keys: Cache, values: Cache, batch: int, width: int) -> None:
     values.check(batch)
     if keys.width() != width:
         raise ValueError(
-            f"key of shape {tuple(keys.tensors[0].shape)} has heads of {keys.width()}; the query's have {width}"
+            f"key of shape {tuple(keys.tensors[0].shape)} has heads of {keys.width()}; expected {width}, as query has"
         )
     shapes = [[tuple(x.shape) for x in cache.tensors] for cache in (keys, values)]
     if [shape[:-1] for shape in shapes[0]] != [shape[:-1] for shape in shapes[1]] and keys.tensors[0].dim() != 5:
-        raise ValueError(f"key {shapes[0]} and value {shapes[1]} differ in more than the last dimension")
+        raise ValueError(f"key {shapes[0]} and value {shapes[1]} must differ in the last dimension only")
 
 
 def _check_companions(
     query: T, key: T, block_table: T | None, ropes: tuple[T, T] | None, sink: T | None, heads: int
 ) -> None:
     """Refuse a block table, rotary parts or a sink whose shapes do not fit queries and keys."""
-    if block_table is not None and block_table.dim() != 2:
-        raise ValueError(f"block_table of shape {tuple(block_table.shape)} is not [batch, blocks of a sequence]")
+    if block_table is not None:
+        check_shape("block_table", block_table, ("batch", "blocks of a sequence"))
     for name, x, rope in (("query", query, ropes and ropes[0]), ("key", key, ropes and ropes[1])):
         if rope is not None and rope.shape[:-1] != x.shape[:-1] and x.dim() != 5:
             raise ValueError(
-                f"{name}_rope of shape {tuple(rope.shape)} and {name} of shape {tuple(x.shape)} differ in more than the last dimension"
+                f"{name}_rope of shape {tuple(rope.shape)} and {name} of shape {tuple(x.shape)} must differ in the "
+                "last dimension only"
             )
-    if sink is not None and sink.shape != (heads,):
-        raise ValueError(f"learnable_sink of shape {tuple(sink.shape)} is not [{heads}], a number for each head")
+    if sink is not None:
+        check_shape("learnable_sink", sink, (heads,), why="one for each head")
 
 
 def _bias(pse_shift: T, number: int, queries: int, keys: int) -> T:
     bias = pse_shift[number if pse_shift.size(0) > 1 else 0]
-    if bias.size(-2) < queries or bias.size(-1) < keys:
-        raise ValueError(
-            f"pse_shift of shape {tuple(pse_shift.shape)} is smaller than {queries} queries and {keys} keys"
-        )
+    check_covers("pse_shift", pse_shift, queries, keys)
     return bias[:, :queries, :keys]
-
-
-def _reject(**inputs: T | None) -> None:
-    present = [name for name, value in inputs.items() if value is not None]
-    if present:
-        raise ValueError(f"{', '.join(present)}: not supported on the host")
 
 
 @host_kernel("PromptFlashAttention", ignores=("inner_precise",))
@@ -221,7 +213,7 @@ def prompt_flash_attention(
     num_key_value_heads: int = 0,
     sparse_mode: int = 0,
 ) -> T:
-    _reject(deq_scale1=deq_scale1, quant_scale1=quant_scale1, deq_scale2=deq_scale2)
+    refuse_given("not supported on the host", deq_scale1=deq_scale1, quant_scale1=quant_scale1, deq_scale2=deq_scale2)
     y, _ = _attention(
         query,
         [key],
@@ -264,8 +256,13 @@ def incre_flash_attention(
     num_key_value_heads: int = 0,
     block_size: int = 0,
 ) -> T:
-    _reject(dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)
-    _reject(kv_padding_size=kv_padding_size)
+    refuse_given(
+        "not supported on the host",
+        dequant_scale1=dequant_scale1,
+        quant_scale1=quant_scale1,
+        dequant_scale2=dequant_scale2,
+    )
+    refuse_given("not supported on the host", kv_padding_size=kv_padding_size)
     y, _ = _attention(
         query,
         key,
@@ -345,14 +342,25 @@ def fused_infer_attention_score(
     pse_type: int = 0,
     out_dtype: int | None = None,
 ) -> tuple[T, T]:
-    _reject(dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)
-    _reject(query_padding_size=query_padding_size, kv_padding_size=kv_padding_size)
-    _reject(key_shared_prefix=key_shared_prefix, value_shared_prefix=value_shared_prefix)
-    _reject(key_rope_antiquant_scale=key_rope_antiquant_scale, dequant_scale_query=dequant_scale_query)
+    refuse_given(
+        "not supported on the host",
+        dequant_scale1=dequant_scale1,
+        quant_scale1=quant_scale1,
+        dequant_scale2=dequant_scale2,
+    )
+    refuse_given("not supported on the host", query_padding_size=query_padding_size, kv_padding_size=kv_padding_size)
+    refuse_given(
+        "not supported on the host", key_shared_prefix=key_shared_prefix, value_shared_prefix=value_shared_prefix
+    )
+    refuse_given(
+        "not supported on the host",
+        key_rope_antiquant_scale=key_rope_antiquant_scale,
+        dequant_scale_query=dequant_scale_query,
+    )
     if query.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise ValueError(f"query of {query.dtype} is not supported; float16 and bfloat16 are")
     if (query_rope is None) != (key_rope is None):
-        raise ValueError("query_rope and key_rope are given together or not at all")
+        raise ValueError("query_rope and key_rope go together: give both or none")
     if pse_type or query_quant_mode:
         raise ValueError(f"pse_type {pse_type}, query_quant_mode {query_quant_mode}: not supported on the host; 0 is")
     if key_antiquant_scale is not None or value_antiquant_scale is not None:

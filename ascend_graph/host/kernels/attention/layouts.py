@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_shape
 from ascend_graph.host.kernels.quantization.antiquantization import Dequantizer
 
 T = torch.Tensor
@@ -36,16 +37,17 @@ class Query:
         dims = 3 if self.layout in ("BSH", "TND", "NTD", "NSD") else 4
         if self.tensor.dim() != dims:
             raise ValueError(
-                f"query of shape {tuple(self.tensor.shape)} has {self.tensor.dim()} dimensions; layout {self.layout} has {dims}"
+                f"query of shape {tuple(self.tensor.shape)} has {self.tensor.dim()} dimensions; expected {dims}, as "
+                f"layout {self.layout} has"
             )
         if self.heads <= 0:
-            raise ValueError(f"num_heads {self.heads} is not positive")
+            raise ValueError(f"num_heads {self.heads} must be positive")
         if self.layout != "BSH" and self.tensor.size(self.layout.index("N")) != self.heads:
             raise ValueError(
-                f"num_heads {self.heads} is not the N of query {tuple(self.tensor.shape)} in layout {self.layout}"
+                f"num_heads {self.heads}: expected N of query {tuple(self.tensor.shape)} in layout {self.layout}"
             )
         if self.layout == "BSH" and self.tensor.size(2) % self.heads:
-            raise ValueError(f"H of query {tuple(self.tensor.shape)} is not a multiple of num_heads {self.heads}")
+            raise ValueError(f"H of query {tuple(self.tensor.shape)} must be a multiple of num_heads, {self.heads}")
         if "T" in self.layout and self.lengths is None and not self.tensor.is_meta:
             raise ValueError(f"layout {self.layout} needs actual_seq_lengths")
 
@@ -105,7 +107,7 @@ def per_batch(lengths: list[int] | None, batch: int, most: int, name: str) -> li
         return [most] * batch
     found = lengths * batch if len(lengths) == 1 else lengths[:batch]
     if len(found) < batch:
-        raise ValueError(f"{name} has {len(lengths)} numbers; the batch is {batch}")
+        raise ValueError(f"{name} has {len(lengths)} elements; expected {batch}, one for each sequence of the batch")
     if any(not 0 <= length <= most for length in found):
         raise ValueError(f"{name} {found}: each must be from 0 to {most}")
     return found
@@ -129,15 +131,16 @@ class Cache:
             ValueError: with the name, the shape and what is expected.
         """
         if not self.tensors:
-            raise ValueError(f"{self.name} has no tensor")
+            raise ValueError(f"{self.name} has no tensor; expected at least one")
         for x in self.tensors:
             shape, expected = tuple(x.shape), self._expected(x, batch)
-            if len(expected) != len(shape) or any(e not in (None, n) for e, n in zip(expected, shape, strict=True)):
-                shown = ", ".join("_" if size is None else str(size) for size in expected)
-                raise ValueError(f"{self.name} of shape {shape} is not [{shown}]")
+            check_shape(self.name, x, tuple("_" if size is None else size for size in expected))
             has_width = x.dim() == 3 and (self.block_table is not None or "H" in self.layout)
             if has_width and shape[2] % self.heads:
-                raise ValueError(f"{self.name} of shape {shape}: {shape[2]} is not a multiple of {self.heads} heads")
+                raise ValueError(
+                    f"{self.name} of shape {shape}: the last dimension must be a multiple of {self.heads}, the number "
+                    "of heads"
+                )
 
     def check_dequantizer(self, dequantizer: Dequantizer) -> None:
         """Refuse scales and offsets that do not fit the tensors.
@@ -196,7 +199,7 @@ class Cache:
             )
         used = pages[:count].tolist()
         if not all(0 <= page < x.size(0) for page in used):
-            raise ValueError(f"block_table {used}: {self.name} has blocks 0 to {x.size(0) - 1}")
+            raise ValueError(f"block_table {used}: expected blocks 0 to {x.size(0) - 1}, which {self.name} has")
         # As views, if possible: of what is copied a sequence may need a small part.
         blocks = x[used[0]].unsqueeze(0) if count == 1 else x.index_select(0, pages[:count])
         if x.dim() == 3:  # [blocks, block size, heads * dimension]
@@ -236,7 +239,10 @@ class KeySpans:
             if cache.block_table is not None and lengths is None:
                 raise ValueError("block_table needs actual_seq_lengths_kv")
             if cache.block_table is not None and cache.block_table.size(0) < self.batch:
-                raise ValueError(f"block_table has {cache.block_table.size(0)} rows; the batch is {self.batch}")
+                raise ValueError(
+                    f"block_table has {cache.block_table.size(0)} rows; expected {self.batch}, one for each sequence "
+                    "of the batch"
+                )
             if len(cache.tensors) not in (1, self.batch):
                 raise ValueError(
                     f"{cache.name} has {len(cache.tensors)} tensors; 1 or the batch, {self.batch}, are supported"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_covers
+
 T = torch.Tensor
 
 UNBOUNDED = 2147483647
@@ -23,12 +25,13 @@ class Sparsity:
     is_single: bool = False
 
     def __post_init__(self) -> None:
-        if self.mode not in (0, 1, 2, 3, 4):
-            raise ValueError(f"sparse_mode {self.mode} is not supported; 0, 1, 2, 3 and 4 are")
+        check_choice("sparse_mode", self.mode, 0, 1, 2, 3, 4)
         if self.mode and self.mask is None:
             raise ValueError(f"sparse_mode {self.mode} needs atten_mask")
         if self.mode == 4 and self.before + self.after < 0:
-            raise ValueError(f"pre_tokens {self.before} and next_tokens {self.after}: the band is empty")
+            raise ValueError(
+                f"pre_tokens {self.before} and next_tokens {self.after}: the band is empty; expected a sum of 0 or more"
+            )
 
     def masked(self, batch: int, queries: int, keys: int) -> T | None:
         """Return the mask of keys hidden from a sequence's queries, [queries, keys], or None if none are."""
@@ -60,10 +63,7 @@ class Sparsity:
             mask = mask[batch % mask.size(0)].unsqueeze(0)
         while mask.dim() > 2:
             mask = mask[batch if mask.size(0) > 1 else 0]
-        if mask.size(0) < queries or mask.size(1) < keys:
-            raise ValueError(
-                f"atten_mask of shape {tuple(self.mask.shape)} is smaller than {queries} queries and {keys} keys"
-            )
+        check_covers("atten_mask", mask, queries, keys)
         return mask[:queries, :keys].bool()
 
 

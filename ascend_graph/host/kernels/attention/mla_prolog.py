@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ascend_graph.host.kernels.attention.cache import places_of, put_tokens
+from ascend_graph.host.kernels.checks import refuse_given
 from ascend_graph.host.kernels.matmul.matmul import integer_product
 from ascend_graph.host.kernels.quantization.quantize import dynamic
 from ascend_graph.host.kernels.registry import host_kernel
@@ -57,7 +58,8 @@ def _computed(
         raise ValueError(f"cache_mode {cache_mode!r} is not supported on the host; PA_BSND, with cache_index, is")
     if token_x.dim() not in (2, 3) or weight_uk.dim() != 3 or sin.shape != cos.shape:
         raise ValueError(
-            f"token_x {tuple(token_x.shape)}, weight_uk {tuple(weight_uk.shape)}: [(batch,) tokens, width]"
+            f"token_x {tuple(token_x.shape)}, weight_uk {tuple(weight_uk.shape)}: expected [(batch,) tokens, width] "
+            "and [heads, size, latent], and sin of the shape of cos"
         )
     x, width = token_x.flatten(0, -2), sin.size(-1)
     sin, cos = (angles.float().reshape(-1, 1, width) for angles in (sin, cos))
@@ -82,7 +84,7 @@ def _computed(
     for name, rows, cache in (("kv_cache", latents.unsqueeze(1), caches[0]), ("kr_cache", keys, caches[1])):
         if cache.dim() != 4 or cache.shape[2:] != rows.shape[1:] or not cache.is_floating_point():
             raise ValueError(
-                f"{name} is {cache.dtype} of shape {tuple(cache.shape)}; floats, [blocks, size, 1, {rows.size(2)}]"
+                f"{name} is {cache.dtype} of shape {tuple(cache.shape)}; expected floats of [blocks, size, 1, {rows.size(2)}]"
             )
         if not cache.is_meta:
             put_tokens(rows.to(cache.dtype), cache, places_of(cache_index, cache, False), False)
@@ -93,12 +95,6 @@ def _computed(
         normed.reshape(*shape, -1),
         own,
     )
-
-
-def _reject(**given: object) -> None:
-    present = [name for name, value in given.items() if value is not None and value != 0]
-    if present:
-        raise ValueError(f"{', '.join(present)}: not supported on the host")
 
 
 @host_kernel("MlaProlog", writes={"kv_cache": 2, "kr_cache": 3})
@@ -127,7 +123,7 @@ def mla_prolog(
     rmsnorm_epsilon_ckv: float = 1e-5,
     cache_mode: str = "PA_BSND",
 ) -> tuple[T, T, T, T]:
-    _reject(quant_scale_ckv=quant_scale_ckv, quant_scale_ckr=quant_scale_ckr)
+    refuse_given("not supported on the host", quant_scale_ckv=quant_scale_ckv, quant_scale_ckr=quant_scale_ckr)
     query, rope, _, _ = _computed(
         token_x,
         (weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr),
@@ -193,7 +189,8 @@ def mla_prolog_v3(
 
     The mode is weight_quant_mode; in mode 2 all weights but weight_uk are int8.
     """
-    _reject(
+    refuse_given(
+        "not supported on the host",
         quant_scale_ckv=quant_scale_ckv,
         quant_scale_ckr=quant_scale_ckr,
         actual_seq_len=actual_seq_len,

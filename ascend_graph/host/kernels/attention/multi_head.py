@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_multiple
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -27,8 +28,7 @@ def _rows(x: T) -> T:
 def _checked(heads: int, size: int, src_len: int, tgt_len: int, keep_prob: float, weights: list[T]) -> int:
     sizes = {"attn_head_num": heads, "attn_dim_per_head": size, "src_len": src_len, "tgt_len": tgt_len}
     for name, value in sizes.items():
-        if value <= 0 or value % _ALIGNED:
-            raise ValueError(f"{name} {value} is not a multiple of {_ALIGNED}")
+        check_multiple(name, value, _ALIGNED)
     if keep_prob != 1:
         raise ValueError(
             f"keep_prob {keep_prob}: documents do not say how a mask is drawn or kept; dropout_prob 0 is supported"
@@ -78,7 +78,7 @@ def multi_head_attention(
             f"biases {[tuple(b.shape) for b in given]}: four of [{width}] are expected, or none and no dropout_mask"
         )
     if dropout_mask_input is not None and not given:
-        raise ValueError("dropout_mask without biases takes the place of one: torch_npu gives no places")
+        raise ValueError("dropout_mask without biases cannot be told from a bias; give all four biases with it")
     half = query.dtype
 
     def projected(x: T, number: int) -> T:

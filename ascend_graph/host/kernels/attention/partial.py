@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -17,8 +18,11 @@ def attention_update(lse: list[T], go: list[T], *, update_type: int = 0, sp: int
 
     ``sp``, if given, is the number of parts.
     """
-    if update_type not in (0, 1) or len(lse) != len(go) or sp not in (0, len(lse)):
-        raise ValueError(f"update_type {update_type} (0, 1), sp {sp}, {len(lse)} lse for {len(go)} results")
+    check_choice("update_type", update_type, 0, 1)
+    if len(lse) != len(go) or sp not in (0, len(lse)):
+        raise ValueError(
+            f"sp {sp}, {len(lse)} lse, {len(go)} results: expected as many lse as results, and sp 0 or their number"
+        )
     sums = torch.stack([part.float() for part in lse])
     total = torch.logsumexp(sums, 0)
     weights = torch.exp(sums - total).unsqueeze(-1)
@@ -40,10 +44,8 @@ def ring_attention_update(
     input_softmax_layout: str = "",
 ) -> tuple[T, T, T]:
     """Merge the attention to two parts of the keys; each row has its maximum and its sum eight times."""
-    if input_layout not in ("SBH", "TND") or input_softmax_layout not in ("", input_layout):
-        raise ValueError(
-            f"input_layout {input_layout!r} (SBH, TND), input_softmax_layout {input_softmax_layout!r} (the same)"
-        )
+    check_choice("input_layout", input_layout, "SBH", "TND")
+    check_choice("input_softmax_layout", input_softmax_layout, "", input_layout)
     if input_layout == "TND" and input_softmax_layout != "TND":
         raise ValueError("input_layout TND needs input_softmax_layout TND on the host")
     if input_layout == "TND":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_shape
 from ascend_graph.host.kernels.quantization.hifloat8 import decoded
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.prototypes import DataType
@@ -102,10 +103,8 @@ def quant_flash_attention_score_grad(
     for name, values in (("dsScale", ds_scale), ("pScale", p_scale)):
         _one(name, values)
     statistics = (query.size(0), head_num, query.size(1), 1)
-    if softmax_max.shape != statistics or softmax_sum.shape != statistics:
-        raise ValueError(
-            f"softmaxMax {tuple(softmax_max.shape)}, softmaxSum {tuple(softmax_sum.shape)}: valid is {statistics}"
-        )
+    for name, values in (("softmaxMax", softmax_max), ("softmaxSum", softmax_sum)):
+        check_shape(name, values, statistics)
     grads = [torch.empty(x.shape, dtype=torch.bfloat16, device=x.device) for x in (query, key, value)]
     if query.is_meta:
         return grads[0], grads[1], grads[2]
@@ -125,15 +124,15 @@ def quant_flash_attention_score_grad(
 
 
 def _check(query: T, key: T, value: T, heads: int, layout: str, scenes: dict[tuple[int, ...], tuple[int, ...]]) -> None:
-    if layout != "BSND":
-        raise ValueError(f"inputLayout {layout!r} is not BSND")
+    check_choice("inputLayout", layout, "BSND")
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if getattr(tensor, "ge_dtype", None) != DataType.HIFLOAT8:
             raise ValueError(f"{name} is {tensor.dtype}; hifloat8 is supported")
     if scenes.get(tuple(query.shape)) != tuple(key.shape) or value.shape != key.shape or heads != query.size(2):
         shown = "; ".join(f"{q} and {k}" for q, k in scenes.items())
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}, headNum {heads}: documents have queries and "
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}, headNum {heads}: "
+            "expected the heads of query as headNum, and queries and "
             f"keys {shown}"
         )
 
@@ -153,7 +152,6 @@ def _factors(given: dict[str, tuple[T, T]], blocks: dict[str, int]) -> list[T]:
 
 
 def _one(name: str, values: T) -> None:
-    if values.shape != (1,):
-        raise ValueError(f"{name} of shape {tuple(values.shape)} is not (1,)")
+    check_shape(name, values, (1,))
     if not values.is_meta and not bool(values != 0):
-        raise ValueError(f"{name} is 0, which nothing can be divided by")
+        raise ValueError(f"{name} is 0; expected a scale that can be divided by")

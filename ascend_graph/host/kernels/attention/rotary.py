@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_range
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -29,7 +30,7 @@ def _rotary(x: T, cos: T, sin: T, mode: int) -> T:
     if mode not in (0, 1):
         raise ValueError(f"mode {mode} is not supported; 0, half, and 1, interleaved, are")
     if not all(_broadcasts(factor, x) for factor in (cos, sin)):
-        raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not suit {tuple(x.shape)}")
+        raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} must broadcast to {tuple(x.shape)}")
     wide = x.float()
     return (wide * cos.float()).addcmul_(_rotated(wide, mode == 1), sin.float()).to(x.dtype)
 
@@ -101,17 +102,12 @@ def rope_with_sin_cos_cache(
 
     With several kinds of positions, each kind has a section of the table.
     """
-    if (
-        not positions.is_meta
-        and positions.numel()
-        and not (int(positions.min()) >= 0 and int(positions.max()) < cos_sin_cache.size(0))
-    ):
-        raise ValueError(f"positions {positions.tolist()}: the cache has 0 to {cos_sin_cache.size(0) - 1}")
+    check_range("positions", positions, cos_sin_cache.size(0))
     cos, sin = cos_sin_cache.float()[positions.long()].chunk(2, -1)
     if positions.dim() == 2:
         sections = mrope_section or []
         if len(sections) != positions.size(0) or sum(sections) != cos.size(-1):
-            raise ValueError(f"mrope_section {sections} are not {positions.size(0)} parts of {cos.size(-1)}")
+            raise ValueError(f"mrope_section {sections}: expected {positions.size(0)} parts, {cos.size(-1)} in all")
         cos, sin = (
             torch.cat([part[n] for n, part in enumerate(table.split(sections, -1))], -1) for table in (cos, sin)
         )

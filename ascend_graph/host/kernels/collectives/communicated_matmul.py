@@ -8,6 +8,7 @@ import torch
 
 from ascend_graph.environment import processor
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, check_multiple, listed
 from ascend_graph.host.kernels.collectives.communication import Communicator, times
 from ascend_graph.host.kernels.matmul.matmul import product
 from ascend_graph.host.kernels.matmul.quantized_matmul import quant_batch_matmul, weight_quant_batch_matmul
@@ -39,7 +40,7 @@ def _check_product(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0
     if x1.dtype not in (torch.float16, torch.bfloat16) or x2.dtype != x1.dtype:
         raise ValueError(f"x1 is {x1.dtype} and x2 {x2.dtype}; both must be float16, or both bfloat16")
     if is_trans_a:
-        raise ValueError("x1 cannot be transposed")
+        raise ValueError("x1 cannot be transposed; give is_trans_a=False")
     if not least_k <= x1.size(-1) <= most_k:
         raise ValueError(f"x1 of shape {tuple(x1.shape)}: its last dimension must be {least_k} to {most_k}")
 
@@ -75,12 +76,9 @@ def matmul_all_reduce(
     comm_mode: str = "ai_cpu",
 ) -> T:
     """Sum each rank's matmul over the ranks: floats, int8, or an int8 weight; plain, or as int8 by two scales."""
-    if comm_quant_mode or comm_mode != "ai_cpu":
-        raise ValueError(
-            f"comm_quant_mode {comm_quant_mode} and comm_mode {comm_mode!r}: only 0 and 'ai_cpu' are there on the host"
-        )
-    if reduce_op != "sum":
-        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    check_choice("comm_quant_mode", comm_quant_mode, 0)
+    check_choice("comm_mode", comm_mode, "ai_cpu")
+    check_choice("reduce_op", reduce_op, "sum")
     antiquant = {"antiquant_scale": antiquant_scale, "antiquant_offset": antiquant_offset}
     dequant = {"dequant_scale": dequant_scale, "pertoken_scale": pertoken_scale}
     communicated = {"comm_quant_scale_1": comm_quant_scale_1, "comm_quant_scale_2": comm_quant_scale_2}
@@ -99,12 +97,13 @@ def matmul_all_reduce(
     if x3 is not None:
         if x3.dtype is not y.dtype or x3.shape != y.shape:
             raise ValueError(
-                f"x3 is {x3.dtype} of shape {tuple(x3.shape)}; the matmul gives {y.dtype} of shape {tuple(y.shape)}"
+                f"x3 is {x3.dtype} of shape {tuple(x3.shape)}; expected {y.dtype} of shape {tuple(y.shape)}, as the "
+                "matmul gives"
             )
         y = y + x3
     scales = [_communication_scale(name, scale, y) for name, scale in communicated.items() if scale is not None]
     if len(scales) == 1:
-        raise ValueError("comm_quant_scale_1 and comm_quant_scale_2 go together, and one is absent")
+        raise ValueError("comm_quant_scale_1 and comm_quant_scale_2 go together: give both or none")
     if y.is_meta:
         return y
     return (
@@ -156,8 +155,8 @@ def _int8_weight_product(
     for name, values in (("antiquant_scale", scale), ("antiquant_offset", offset), ("bias", bias)):
         if values is not None and values.dtype is not x1.dtype:
             raise ValueError(f"{name} is {values.dtype}; it must be that of x1, {x1.dtype}")
-    if group_size and (group_size % 32 or not 32 <= group_size <= x1.size(-1) - 1):
-        raise ValueError(f"antiquant_group_size {group_size} is not 0 or a multiple of 32 from 32 to {x1.size(-1) - 1}")
+    if group_size:
+        check_multiple("antiquant_group_size", group_size, 32, x1.size(-1) - 1)
     return weight_quant_batch_matmul(
         x1, x2, scale, offset, bias=bias, transpose_weight=is_trans_b, antiquant_group_size=group_size
     )
@@ -165,7 +164,7 @@ def _int8_weight_product(
 
 def _check_sizes(x1: T, is_trans_a: bool) -> None:
     if is_trans_a:
-        raise ValueError("x1 cannot be transposed")
+        raise ValueError("x1 cannot be transposed; give is_trans_a=False")
     if not x1.numel() or not 1 <= x1.size(-1) <= 65535:
         raise ValueError(
             f"x1 of shape {tuple(x1.shape)}: it cannot be empty, and its last dimension must be 1 to 65535"
@@ -204,8 +203,7 @@ def matmul_reduce_scatter(
     rank_size: int = 0,
 ) -> T:
     """Return this rank's rows of the sum over the ranks of each one's matmul."""
-    if reduce_op != "sum":
-        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    check_choice("reduce_op", reduce_op, "sum")
     _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
     _check_bias(bias)
     return _summed_and_shared(product(x1, x2, False, is_trans_b, None), group, rank_size)
@@ -225,8 +223,7 @@ def all_gather_matmul(
     is_gather_out: bool = True,
 ) -> tuple[T, T]:
     """Return the matmul of all ranks' rows, and those rows."""
-    if gather_index != 0:
-        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
+    check_choice("gather_index", gather_index, 0)
     _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
     _check_bias(bias)
     rows = _of_all_ranks(x1, group, rank_size)
@@ -237,7 +234,7 @@ def _summed_and_shared(y: T, group: str, rank_size: int) -> T:
     """Return this rank's rows of the sum over the ranks."""
     ranks = _ranks(group, rank_size)
     if y.size(0) % ranks:
-        raise ValueError(f"x1 has {y.size(0)} rows, which is not a multiple of {ranks} ranks")
+        raise ValueError(f"x1 has {y.size(0)} rows; expected a multiple of the {ranks} ranks")
     return y[: y.size(0) // ranks] if y.is_meta else Communicator(group).reduce_scatter(y, "sum")
 
 
@@ -253,7 +250,7 @@ def _ranks(group: str, rank_size: int) -> int:
     """Return the number of ranks, if the hardware's documents allow it."""
     ranks = rank_size or Communicator(group).ranks
     if ranks not in (allowed := _RANKS.get(processor(os.environ), ())):
-        raise ValueError(f"{ranks} ranks: this device communicates between {', '.join(map(str, allowed)) or 'none'}")
+        raise ValueError(f"{ranks} ranks are not supported by this device; expected {listed(allowed or ('none',))}")
     return ranks
 
 
@@ -281,8 +278,7 @@ def matmul_reduce_scatter_v2(
 
     Matmuls of int8 are dequantized before they are summed.
     """
-    if reduce_op != "sum":
-        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    check_choice("reduce_op", reduce_op, "sum")
     _check_aiv(comm_mode, bias, quant_scale, block_size, group_size, is_amax_out)
     y = _scaled_product(x1, x2, x1_scale, x2_scale, is_trans_a, is_trans_b, y_dtype)
     return _summed_and_shared(y, group, rank_size), y.new_empty(0, dtype=torch.float32)
@@ -313,8 +309,7 @@ def all_gather_matmul_v2(
 
     Matmuls of int8 use all ranks' row scales.
     """
-    if gather_index != 0:
-        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
+    check_choice("gather_index", gather_index, 0)
     if not is_gather_out:
         raise ValueError("the rows of all ranks must be an output with comm_mode 'aiv'")
     _check_aiv(comm_mode, bias, quant_scale, block_size, group_size, is_amax_out)
@@ -335,12 +330,14 @@ def _check_aiv(
 
     Vector cores communicate, and nothing but a matmul and its scales is supported.
     """
-    if comm_mode != "aiv":
-        raise ValueError(f"comm_mode {comm_mode!r} is not supported by this device; it must be 'aiv'")
+    check_choice("comm_mode", comm_mode, "aiv")
     asked = {"bias": bias is not None, "quant_scale": quant_scale is not None, "is_amax_out": is_amax_out}
     asked |= {"block_size": block_size != 0, "group_size": group_size != 0}
     if given := [name for name, is_there in asked.items() if is_there]:
-        raise ValueError(f"{', '.join(given)}: not supported by this device with comm_mode 'aiv'")
+        raise ValueError(
+            f"{', '.join(given)}: not supported by this device with comm_mode 'aiv'; leave out "
+            f"{'it' if len(given) == 1 else 'all of them'}"
+        )
 
 
 def _scaled_product(
@@ -348,13 +345,13 @@ def _scaled_product(
 ) -> T:
     """Multiply float matrices, or int8 ones by a scale for each column and optionally each row."""
     if not x1.numel() or not x2.numel():
-        raise ValueError(f"x1 of shape {tuple(x1.shape)} and x2 of shape {tuple(x2.shape)} cannot be empty")
+        raise ValueError(f"x1 of shape {tuple(x1.shape)} and x2 of shape {tuple(x2.shape)} must not be empty")
     if x1.dtype is not torch.int8:
         _refuse("of floats", {"x1_scale": by_row, "x2_scale": by_column})
         _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
         return product(x1, x2, False, is_trans_b, None)
     if is_trans_a:
-        raise ValueError("x1 cannot be transposed")
+        raise ValueError("x1 cannot be transposed; give is_trans_a=False")
     k, n = x1.size(-1), x2.size(0 if is_trans_b else 1)
     if x2.dtype is not torch.int8 or not 256 <= k < 65535:
         raise ValueError(

@@ -11,6 +11,7 @@ import torch
 
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.shape import ints
 
@@ -82,7 +83,7 @@ class Communicator:
     def reduce_scatter(self, x: T, reduction: str) -> T:
         """Return this rank's part, along the first dimension, of the reduction of all ranks' ``x``."""
         if x.size(0) % self.ranks:
-            raise ValueError(f"the first dimension of {tuple(x.shape)} is not a multiple of {self.ranks} ranks")
+            raise ValueError(f"the first dimension of {tuple(x.shape)} must be a multiple of the {self.ranks} ranks")
         x, y = x.contiguous(), torch.empty((x.size(0) // self.ranks, *x.shape[1:]), dtype=x.dtype)
         self._run("HcclReduceScatter", _at(x), _at(y), _count(y), _dtype(x), _reduction(reduction))
         return y
@@ -142,8 +143,7 @@ def _dtype(t: T) -> int:
 
 
 def _reduction(name: str) -> int:
-    if name not in _REDUCTIONS:
-        raise ValueError(f"reduction {name!r} is not one of {', '.join(_REDUCTIONS)}")
+    check_choice("reduction", name, *_REDUCTIONS)
     return _REDUCTIONS[name]
 
 

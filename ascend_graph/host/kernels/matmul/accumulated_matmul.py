@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_shape
 from ascend_graph.host.kernels.matmul.float_matmul import kind_of, with_first_dimensions_swapped
 from ascend_graph.host.kernels.quantization import hifloat8
 from ascend_graph.host.kernels.registry import host_kernel
@@ -27,7 +28,8 @@ def _kinds(x1: T, x2: T, scales: tuple[T | None, T]) -> bool:
     if kinds == {"hifloat8"} and dtypes == {torch.float32}:
         return False
     raise ValueError(
-        f"x1 is {kind_of(x1) or x1.dtype}, x2 {kind_of(x2) or x2.dtype}, scales are {[None if s is None else s.dtype for s in scales]}: both are "
+        f"x1 is {kind_of(x1) or x1.dtype}, x2 {kind_of(x2) or x2.dtype}, scales are "
+        f"{[None if s is None else s.dtype for s in scales]}: expected both as "
         "float8 with float8_e8m0fnu, or hifloat8 with float32"
     )
 
@@ -52,12 +54,6 @@ def _check_transposed(x1: T, is_strided: bool) -> None:
         )
 
 
-def _check_shape(name: str, x: T | None, *expected: tuple[int, ...]) -> None:
-    if x is None or tuple(x.shape) not in expected:
-        shown = " or ".join(map(str, expected))
-        raise ValueError(f"{name} of shape {None if x is None else tuple(x.shape)} is not {shown}")
-
-
 @host_kernel("QuantGroupedMatmulInplaceAdd", writes=("y",))
 def quant_grouped_matmul_inplace_add(
     x1: T,
@@ -75,8 +71,8 @@ def quant_grouped_matmul_inplace_add(
 
     ``is_strided`` exists on the host only: it says whether strides are meaningful.
     """
-    if group_list_type not in (0, 1) or group_size:
-        raise ValueError(f"groupListType {group_list_type} (0, 1), groupSize {group_size} (0): no other is supported")
+    check_choice("groupListType", group_list_type, 0, 1)
+    check_choice("groupSize", group_size, 0)
     groups = group_list.numel()
     if x1.dim() != 2 or x2.dim() != 2 or x1.size(1) != x2.size(0) or not 1 <= groups <= 1024:
         raise ValueError(
@@ -84,14 +80,14 @@ def quant_grouped_matmul_inplace_add(
         )
     _check_transposed(x1, is_strided)
     m, rows, n = x1.size(0), x1.size(1), x2.size(1)
-    _check_shape("yRef", y, (groups, m, n))
+    check_shape("yRef", y, (groups, m, n))
     by_blocks = _kinds(x1, x2, (scale1, scale2))
     if by_blocks:
-        _check_shape("scale1", scale1, (rows // 64 + groups, m, 2))
-        _check_shape("scale2", scale2, (rows // 64 + groups, n, 2))
+        check_shape("scale1", scale1, (rows // 64 + groups, m, 2))
+        check_shape("scale2", scale2, (rows // 64 + groups, n, 2))
     else:
-        _check_shape("scale1", scale1, (groups, 1), (groups,))
-        _check_shape("scale2", scale2, (groups, 1), (groups,), (groups, n))
+        check_shape("scale1", scale1, (groups, 1), (groups,))
+        check_shape("scale2", scale2, (groups, 1), (groups,), (groups, n))
     if y.is_meta or scale1 is None:
         return y
     ends = [int(number) for number in (group_list.cumsum(0) if group_list_type else group_list).tolist()]
@@ -137,17 +133,19 @@ def quant_batch_matmul_inplace_add(
             x1_scale if x1_scale is None or x1_scale.dim() != 3 else x1_scale.transpose(0, 1),
         )
     if x1.dim() != 2 or x2.dim() != 2 or x1.size(1) != x2.size(0) or not x2.size(0):
-        raise ValueError(f"x1 {tuple(x1.shape)}, x2 {tuple(x2.shape)}: no matrices that can be multiplied")
+        raise ValueError(
+            f"x1 {tuple(x1.shape)}, x2 {tuple(x2.shape)}: expected matrices that can be multiplied and are not empty"
+        )
     _check_transposed(x1, is_strided)
     m, rows, n = x1.size(0), x1.size(1), x2.size(1)
-    _check_shape("yRef", y, (m, n))
+    check_shape("yRef", y, (m, n))
     by_blocks = _kinds(x1, x2, (x1_scale, x2_scale))
     sizes = tuple(group_size >> shift & 0xFFFF for shift in (32, 16, 0))
     if any(size not in (0, own) for size, own in zip(sizes, (1, 1, _BLOCK) if by_blocks else (0, 0, 0), strict=True)):
-        raise ValueError(f"groupSize {group_size} is {sizes}; blocks are (1, 1, {_BLOCK}), and HiFloat8 has none")
+        raise ValueError(f"groupSize {group_size} is {sizes}; expected (1, 1, {_BLOCK}) for blocks, and 0 for HiFloat8")
     pairs = -(-rows // 64)
-    _check_shape("x1Scale", x1_scale, (m, pairs, 2) if by_blocks else (1,))
-    _check_shape("x2Scale", x2_scale, (pairs, n, 2) if by_blocks else (1,))
+    check_shape("x1Scale", x1_scale, (m, pairs, 2) if by_blocks else (1,))
+    check_shape("x2Scale", x2_scale, (pairs, n, 2) if by_blocks else (1,))
     if y.is_meta or x1_scale is None:
         return y
     a, b = _numbers(x1), _numbers(x2)

@@ -90,7 +90,7 @@ def ffn(
         return y.reshape(*x.shape[:-1], -1)
     spans = group_spans(expert_tokens, 0 if tokens_index_flag else 1, flat.size(0))
     if spans[-1][2] != flat.size(0):
-        raise ValueError(f"expert_tokens {expert_tokens.tolist()} are not all {flat.size(0)} rows")
+        raise ValueError(f"expert_tokens {expert_tokens.tolist()} must end with the number of rows, {flat.size(0)}")
     for expert, start, end in spans:
         y[start:end] = run(flat[start:end], expert)
     return y.reshape(*x.shape[:-1], -1)

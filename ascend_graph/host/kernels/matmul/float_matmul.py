@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_matrices, check_shape
 from ascend_graph.host.kernels.quantization import hifloat8
 from ascend_graph.host.kernels.quantization.microscaling import decoded
 from ascend_graph.host.kernels.quantization.packed_parameters import unpacked_parameter
@@ -42,7 +43,8 @@ def _check_dtypes(kinds: tuple[str | None, str | None], x1: T, x2: T, target: to
     """Raise if the operands' kinds, the result's dtype or the bias are not supported."""
     if kinds[0] != kinds[1]:
         raise ValueError(
-            f"x1 is {kinds[0] or x1.dtype} and x2 {kinds[1] or x2.dtype}: on the host both are of one kind"
+            f"x1 is {kinds[0] or x1.dtype} and x2 {kinds[1] or x2.dtype}: expected one kind of dtype for both on the "
+            "host"
         )
     if target not in _TARGETS or (bias is not None and bias.dtype is not torch.float32):
         raise ValueError(
@@ -83,31 +85,32 @@ def float_product(
     kinds = kind_of(x1), kind_of(x2)
     _check_dtypes(kinds, x1, x2, target, bias)
     a, b = (_numbers(x, is_transposed) for x, is_transposed in zip((x1, x2), transposed, strict=True))
-    if a.size(-1) != b.size(-2):
-        raise ValueError(f"x1 {tuple(a.shape)} and x2 {tuple(b.shape)} are not matrices that can be multiplied")
+    check_matrices("x1", a, "x2", b)
     scales = {torch.float8_e8m0fnu: "MX", torch.int64: "packed", torch.uint64: "packed"}
     mode = scales.get(scale.dtype, "blocks" if scale.dim() > 1 else "rows and columns")
     if kinds[0] == "float4_e2m1" and mode != "MX":
         raise ValueError(f"x2Scale is {scale.dtype}: expected float8_e8m0fnu scales for float4_e2m1")
     if mode == "packed":
         if pertoken_scale is not None:
-            raise ValueError("x1Scale with a packed x2Scale is not supported: documents have one or the other")
+            raise ValueError("x1Scale with a packed x2Scale is not supported; give one of them")
         columns, _ = unpacked_parameter(scale)
         y = a @ b
         return ((y if bias is None else y + bias.double()) * _of_all_or_each("x2Scale", columns, b.size(-1))).to(target)
     if pertoken_scale is None or pertoken_scale.dtype != scale.dtype or scale.dtype not in (torch.float32, *scales):
         given = None if pertoken_scale is None else pertoken_scale.dtype
-        raise ValueError(f"x1Scale is {given} and x2Scale {scale.dtype}: both are float32, or both float8_e8m0fnu")
+        raise ValueError(f"x1Scale is {given} and x2Scale {scale.dtype}: expected float32 or float8_e8m0fnu for both")
     if mode == "rows and columns":
         if group_size:
-            raise ValueError(f"groupSize {group_size} is for scales of blocks; 0 is for those of rows and columns")
+            raise ValueError(
+                f"groupSize {group_size} is for scales of blocks; expected 0 for scales of rows and columns"
+            )
         y = a @ b * _of_all_or_each("x2Scale", scale, b.size(-1))
         y = y * _of_all_or_each("x1Scale", pertoken_scale, a.size(-2)).unsqueeze(-1)
     elif mode == "MX":
         y = _microscaled(a, b, pertoken_scale, scale, group_size, transposed)
     else:
         if bias is not None:
-            raise ValueError("bias with block scales is not supported: documents do not have it")
+            raise ValueError("bias with block scales is not supported; leave out bias")
         y = _by_blocks(a, b, pertoken_scale, scale, group_size, transposed)
     return (y if bias is None else y + bias.double()).to(target)
 
@@ -128,8 +131,7 @@ def _numbers(x: T, transposed: bool) -> T:
 
 
 def _of_all_or_each(name: str, scale: T, count: int) -> T:
-    if scale.dim() != 1 or scale.numel() not in (1, count):
-        raise ValueError(f"{name} of shape {tuple(scale.shape)} is not [1] or [{count}]")
+    check_shape(name, scale, (1,), (count,))
     return scale.double()
 
 
@@ -139,15 +141,20 @@ def _sizes(group_size: int) -> tuple[int, int, int]:
 
 def _check_blocks(name: str, scale: T, expected: tuple[int, ...]) -> None:
     if tuple(scale.shape[-len(expected) :]) != expected:
-        raise ValueError(f"{name} of shape {tuple(scale.shape)} is not [..., {', '.join(map(str, expected))}]")
+        raise ValueError(
+            f"{name} of shape {tuple(scale.shape)} is not valid; expected [..., {', '.join(map(str, expected))}]"
+        )
 
 
 def _microscaled(a: T, b: T, x1_scale: T, x2_scale: T, group_size: int, transposed: tuple[bool, bool]) -> T:
     if any(size not in (0, own) for size, own in zip(_sizes(group_size), (1, 1, _MX_BLOCK), strict=True)):
-        raise ValueError(f"groupSize {group_size} is {_sizes(group_size)}; microscaling has (1, 1, {_MX_BLOCK})")
+        raise ValueError(
+            f"groupSize {group_size} is {_sizes(group_size)}; expected (1, 1, {_MX_BLOCK}), as microscaling has, or 0"
+        )
     if x1_scale.dim() < 3 or x2_scale.dim() < 3:
         raise ValueError(
-            f"x1Scale {tuple(x1_scale.shape)}, x2Scale {tuple(x2_scale.shape)}: scales of microscaling have pairs of blocks"
+            f"x1Scale {tuple(x1_scale.shape)}, x2Scale {tuple(x2_scale.shape)}: expected a last dimension of 2, for "
+            "scales of microscaling come in pairs of blocks"
         )
     rows, columns = (
         s.transpose(-2, -3) if other else s for s, other in zip((x1_scale, x2_scale), transposed, strict=True)
@@ -163,7 +170,9 @@ def _microscaled(a: T, b: T, x1_scale: T, x2_scale: T, group_size: int, transpos
 
 def _by_blocks(a: T, b: T, x1_scale: T, x2_scale: T, group_size: int, transposed: tuple[bool, bool]) -> T:
     if x1_scale.dim() < 2:
-        raise ValueError(f"x1Scale of shape {tuple(x1_scale.shape)} has one dimension, and x2Scale is of blocks")
+        raise ValueError(
+            f"x1Scale of shape {tuple(x1_scale.shape)} has one dimension; expected two or more, as x2Scale is of blocks"
+        )
     rows, columns = (
         s.transpose(-1, -2) if other else s for s, other in zip((x1_scale, x2_scale), transposed, strict=True)
     )
@@ -175,7 +184,7 @@ def _by_blocks(a: T, b: T, x1_scale: T, x2_scale: T, group_size: int, transposed
     )
     if blocks not in _BLOCKS:
         raise ValueError(
-            f"groupSize {group_size}: blocks of (rows, columns, sum) are {blocks}; documents have {_BLOCKS}"
+            f"groupSize {group_size}: blocks of (rows, columns, sum) are {blocks}; expected one of {_BLOCKS}"
         )
     m, n, k = blocks
     of_m, of_n, of_k = (-(-size // block) for size, block in zip(sizes, blocks, strict=True))

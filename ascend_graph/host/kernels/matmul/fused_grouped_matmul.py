@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from ascend_graph.host.kernels.checks import check_choice, refuse_given
 from ascend_graph.host.kernels.matmul.grouped_matmul import group_spans, matmul_over_sums
 from ascend_graph.host.kernels.matmul.matmul import integer_product
 from ascend_graph.host.kernels.matmul.quantized_matmul import quant_matmul_dequant
@@ -27,10 +28,12 @@ def grouped_matmul_add(
     group_list_type: int = 0,
 ) -> T:
     """Add the matmul of each group's rows of both matrices to y [groups * rows, columns]."""
-    if group_type != 2 or not transpose_x or transpose_weight:
-        raise ValueError(
-            f"group_type {group_type} (2), transpose_x {transpose_x} (True), transpose_weight {transpose_weight} (False)"
-        )
+    for name, flag, valid in (
+        ("group_type", group_type, 2),
+        ("transpose_x", transpose_x, True),
+        ("transpose_weight", transpose_weight, False),
+    ):
+        check_choice(name, flag, valid)
     if not y.is_meta:
         y.add_(matmul_over_sums(x.t(), weight, group_list, group_list_type, torch.float32).reshape(y.shape))
     return y
@@ -63,12 +66,12 @@ def grouped_matmul_swiglu_quant(
 
     Rows after the last group are zeros.
     """
-    if dequant_mode != 0 or quant_mode != 0 or any(t.numel() for t in weight_assist_matrix):
-        raise ValueError(
-            f"dequant_mode {dequant_mode} (0), quant_mode {quant_mode} (0), weight_assist_matrix (none): no other is supported"
-        )
+    check_choice("dequant_mode", dequant_mode, 0)
+    check_choice("quant_mode", quant_mode, 0)
+    if any(t.numel() for t in weight_assist_matrix):
+        raise ValueError("weight_assist_matrix is not supported; leave it out")
     if x.dtype is not torch.int8 or bias is not None or smooth_scale is not None:
-        raise ValueError(f"x is {x.dtype} (torch.int8), bias and smooth_scale are not supported")
+        raise ValueError(f"x is {x.dtype}; expected torch.int8, without bias and smooth_scale")
     weights = [w for given in weight for w in (given.unbind(0) if given.dim() == 3 else (given,))]
     scales = [s for given in weight_scale for s in (given.unbind(0) if given.dim() == 2 else (given,))]
     columns = scales[0].size(-1)
@@ -115,8 +118,7 @@ def grouped_matmul_finalize_routing(
     """
     if group_list is None or scale is None or pertoken_scale is None or row_index is None or logit is None:
         raise ValueError("group_list, scale, pertoken_scale, row_index and logit are required")
-    if bias is not None or offset is not None or transpose_x:
-        raise ValueError("bias, offset and transpose_x are not supported")
+    refuse_given("not supported", bias=bias, offset=offset, transpose_x=transpose_x)
     weight = w.transpose(-1, -2) if transpose_w else w
     if weight.dtype is not torch.int8 or x.dtype is not torch.int8:
         raise ValueError(f"x is {x.dtype}, w {weight.dtype}; torch.int8 is supported")

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from ascend_graph.host.dtypes import INT4, torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, check_matrices
 from ascend_graph.host.kernels.matmul.matmul import integer_product
 from ascend_graph.host.kernels.quantization.four_bits import integers, unpacked_where_dense
 from ascend_graph.host.kernels.quantization.packed_parameters import unpacked_parameter
@@ -40,7 +41,7 @@ def group_spans(group_list: T, kind: int, most: int) -> list[tuple[int, int, int
             for group, (start, end) in enumerate(zip([0, *numbers], numbers, strict=False))
         ]
     else:
-        raise ValueError(f"group_list_type {kind} is not 0 (ends), 1 (sizes) or 2 (groups and sizes)")
+        raise ValueError(f"group_list_type {kind}: expected 0 (ends), 1 (sizes) or 2 (groups and sizes)")
     spans, start = [], 0
     for group, size in groups:
         if size < 0 or start + size > most:
@@ -164,10 +165,9 @@ def grouped_matmul(
 
 def _check_modes(act_type: int, group_type: int) -> None:
     """Raise if a mode is not supported."""
-    if act_type not in _ACTIVATIONS:
-        raise ValueError(f"act_type {act_type} is not supported; {', '.join(map(str, _ACTIVATIONS))} are")
+    check_choice("act_type", act_type, *_ACTIVATIONS)
     if group_type not in (-1, 0, 2):
-        raise ValueError(f"group_type {group_type} is not -1 (none), 0 (rows) or 2 (the summed dimension)")
+        raise ValueError(f"group_type {group_type}: expected -1 (none), 0 (rows) or 2 (the summed dimension)")
 
 
 def _grouped(
@@ -199,15 +199,13 @@ def _grouped(
         _check_parameters(parameters, weight, groups if stacked else 0)
         if per_token_scale is not None and len(x) == 1 and per_token_scale.numel() != x[0].size(0):
             raise ValueError(
-                f"per_token_scale of shape {tuple(per_token_scale.shape)} has not a number for each of {x[0].size(0)} rows"
+                f"per_token_scale of shape {tuple(per_token_scale.shape)} must have {x[0].size(0)} elements, one for "
+                "each row"
             )
 
     def product(a: T, group: int, rows: T | None) -> T:
         w = weight[0][group] if stacked else weight[group if len(weight) > 1 else 0]
-        if a.size(-1) != w.size(0):
-            raise ValueError(
-                f"x {tuple(a.shape)} and the weight of group {group}, {tuple(w.shape)}, cannot be multiplied"
-            )
+        check_matrices("x", a, f"the weight of group {group}", w)
         bias, scale, offset, factor, shift = (_of(given, group, groups) for given in parameters)
         y = _ACTIVATIONS[act_type](group_matmul(a, w, scale, offset, (factor, shift), rows, bias))
         return saturated(y) if target is torch.int8 else y.to(target)
@@ -238,8 +236,7 @@ def _check_operands(x: list[T], weight: list[T], group_list: T | None, kind: int
         raise ValueError(f"x has {len(x)} tensors and weight {len(weight)}; the same number or one weight is expected")
     for number in range(max(len(x), len(weight))):
         a, w = (given[number if len(given) > 1 else 0] for given in (x, weight))
-        if w.dim() < 2 or a.dim() < 2 or a.size(-1) != w.size(-2):
-            raise ValueError(f"weight of shape {tuple(w.shape)} does not suit x of shape {tuple(a.shape)}")
+        check_matrices("x", a, "weight", w)
     if group_list is not None and len(x) == 1:
         expected = [groups, 2] if kind == 2 else [groups]
         if (
@@ -247,7 +244,7 @@ def _check_operands(x: list[T], weight: list[T], group_list: T | None, kind: int
             or group_list.size(0) > groups
             or (kind != 2 and group_list.size(0) < groups)
         ):
-            raise ValueError(f"group_list of shape {tuple(group_list.shape)} is not {expected}")
+            raise ValueError(f"group_list of shape {tuple(group_list.shape)}: expected {expected}")
 
 
 def _check_parameters(parameters: list[list[T]], weight: list[T], stacked: int) -> None:
@@ -260,12 +257,12 @@ def _check_parameters(parameters: list[list[T]], weight: list[T], stacked: int) 
         ("bias", "scale", "offset", "antiquant_scale", "antiquant_offset"), parameters, strict=True
     ):
         if values and len(values) != len(weight):
-            raise ValueError(f"{name} has {len(values)} tensors; weight has {len(weight)}")
+            raise ValueError(f"{name} has {len(values)} tensors; expected {len(weight)}, as weight has")
         for value, count in zip(values, columns, strict=False):
             shape = tuple(value.shape)
             if not shape or shape[-1] not in (1, count) or (stacked and shape[0] != stacked):
                 expected = f"[{stacked}, {count}], for each group" if stacked else f"[{count}]"
-                raise ValueError(f"{name} of shape {shape} is not {expected}, a number for each column")
+                raise ValueError(f"{name} of shape {shape} is not valid; expected {expected}, one for each column")
 
 
 def matmul_over_sums(x: T, weight: T, group_list: T, kind: int, target: torch.dtype) -> T:

@@ -6,6 +6,7 @@ from functools import cache
 
 import torch
 
+from ascend_graph.host.kernels.checks import refuse_given
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -68,8 +69,7 @@ def batch_mat_mul(
 
 
 def _no_offset(offset_w: T | None) -> None:
-    if offset_w is not None:
-        raise ValueError("offset_w, of quantized weights, is not supported")
+    refuse_given("quantized weights are not supported", offset_w=offset_w)
 
 
 @host_kernel("FusedMatMul", ignores=("enable_hf32", "cube_math_type"))
@@ -99,7 +99,11 @@ def fused_mat_mul(
             return y + x3
         case "mul", torch.Tensor():
             return y * x3
-    raise ValueError(f"fused_op_type {fused_op_type!r} {'without' if x3 is None else 'with'} x3 is not supported")
+    raise ValueError(
+        f"fused_op_type {fused_op_type!r} {'without' if x3 is None else 'with'} x3 is not supported; expected '', "
+        "16cast32, relu, "
+        "gelu_tanh or gelu_erf without x3, or add or mul with it"
+    )
 
 
 @host_kernel("TransposeBatchMatMul", ignores=("cube_math_type", "enable_hf32"))
@@ -118,8 +122,7 @@ def transpose_batch_mat_mul(
 
     With a split factor, the batches of a part lie side by side in a row.
     """
-    if scale is not None:
-        raise ValueError("scale, of a quantized result, is not supported")
+    refuse_given("quantized results are not supported", scale=scale)
     a = x1.permute(perm_x1) if perm_x1 else x1
     b = x2.permute(perm_x2) if perm_x2 else x2
     y = product(a, b, False, False, bias)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, check_count, check_matrices, check_shape, refuse_given
 from ascend_graph.host.kernels.matmul.float_matmul import float_product, kind_of, with_first_dimensions_swapped
 from ascend_graph.host.kernels.matmul.matmul import integer_product
 from ascend_graph.host.kernels.quantization.four_bits import PACKED, integers, unpacked, unpacked_where_dense
@@ -36,20 +37,19 @@ def quant_batch_matmul(
     """
     if kind_of(x1) or kind_of(x2):
         if offset is not None:
-            raise ValueError("x2Offset is for int8")
+            raise ValueError("x2Offset is for int8; leave it out")
         transposed = (transpose_x1, transpose_x2)
         return float_product(x1, x2, scale, pertoken_scale, bias, group_size, transposed, torch_dtype(dtype))
     if group_size:
         raise ValueError(f"groupSize {group_size} is not supported for integers on the host; 0 is")
     a, b = _matrix(x1, transpose_x1), _matrix(x2, transpose_x2)
-    if a.size(-1) != b.size(-2):
-        raise ValueError(f"x1 {tuple(a.shape)} and x2 {tuple(b.shape)} are not matrices that can be multiplied")
+    check_matrices("x1", a, "x2", b)
     if scale.dtype in (torch.int64, torch.uint64):
         scale, offset = unpacked_parameter(scale)
     if scale.numel() not in (1, b.size(-1)):
         raise ValueError(f"scale has {scale.numel()} numbers; 1 or {b.size(-1)}, the columns of x2, are expected")
-    if pertoken_scale is not None and pertoken_scale.numel() != a.size(-2):
-        raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
+    if pertoken_scale is not None:
+        check_count("pertoken_scale", pertoken_scale, a.size(-2), "row of x1")
     y = integer_product(a, b)
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias
@@ -141,7 +141,9 @@ def transpose_quant_batch_mat_mul(
     is_transposed = perm_x2 == [0, 2, 1]
     rows, width, columns = x1.size(0), x1.size(2), x2.size(1 if is_transposed else 2)
     if x1.size(1) != x2.size(0):
-        raise ValueError(f"x1 {tuple(x1.shape)} has a batch of {x1.size(1)}, x2 {tuple(x2.shape)} one of {x2.size(0)}")
+        raise ValueError(
+            f"x1 {tuple(x1.shape)} has a batch of {x1.size(1)}; expected {x2.size(0)}, as x2 {tuple(x2.shape)} has"
+        )
     if x2_scale.dtype is torch.float8_e8m0fnu:
         if x1.dtype is not torch.float8_e4m3fn or x2.dtype is not torch.float8_e4m3fn or width % 64:
             raise ValueError(
@@ -172,7 +174,8 @@ def _check_row_and_column_scales(
     is_float8 = x1.dtype in (torch.float8_e4m3fn, torch.float8_e5m2)
     if is_float8 != (x2_scale.dtype is torch.float32):
         raise ValueError(
-            f"x1 {x1.dtype} with x2Scale {x2_scale.dtype}: float8 has float32, or float8_e8m0fnu, and hifloat8 packed scales"
+            f"x1 {x1.dtype} with x2Scale {x2_scale.dtype}: expected float32 or float8_e8m0fnu with float8, and packed "
+            "scales with hifloat8"
         )
     if is_float8 and ((width, columns) != (512, 128) or is_transposed):
         raise ValueError(
@@ -215,15 +218,14 @@ def weight_quant_batch_matmul(
     if weight.dtype is torch.int32 and not is_strided and weight.size(-2) * PACKED == a.size(-1):
         weight = unpacked(weight.transpose(-1, -2)).transpose(-1, -2)
     w = _matrix(weight, transpose_weight).float()
-    if a.size(-1) != w.size(-2):
-        raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are not matrices that can be multiplied")
+    check_matrices("x", a, "weight", w)
     scale, offset = (
         _weight_parameter(name, values, w, transpose_weight, antiquant_group_size)
         for name, values in (("antiquant_scale", antiquant_scale), ("antiquant_offset", antiquant_offset))
     )
-    if antiquant_offset is not None and antiquant_offset.shape != antiquant_scale.shape:
-        raise ValueError(
-            f"antiquant_offset of shape {tuple(antiquant_offset.shape)} has not the scale's, {tuple(antiquant_scale.shape)}"
+    if antiquant_offset is not None:
+        check_shape(
+            "antiquant_offset", antiquant_offset, tuple(antiquant_scale.shape), why="the shape of antiquant_scale"
         )
     assert scale is not None
     y = a.float() @ ((w if offset is None else w + offset) * scale)
@@ -246,14 +248,17 @@ def _weight_parameter(name: str, values: T | None, weight: T, transposed: bool, 
     if wide.numel() in (1, columns):
         return wide.reshape(1, -1)
     if group_size <= 0:
-        raise ValueError(f"{name} of shape {tuple(values.shape)} has not 1 number, nor {columns}, one for each column")
+        raise ValueError(
+            f"{name} of shape {tuple(values.shape)} is not valid; expected 1 element, or {columns}, one for each column"
+        )
     if transposed:
         wide = wide.transpose(-1, -2)
     groups = -(-rows // group_size)
     if wide.shape[-2:] != (groups, columns):
         expected = (columns, groups) if transposed else (groups, columns)
         raise ValueError(
-            f"{name} of shape {tuple(values.shape)} is not {list(expected)}, for groups of {group_size} of {rows} rows"
+            f"{name} of shape {tuple(values.shape)} is not valid; expected {list(expected)}, for groups of "
+            f"{group_size} of {rows} rows"
         )
     return wide.repeat_interleave(group_size, -2)[..., :rows, :]
 
@@ -291,8 +296,8 @@ def quant_matmul_dequant(
     transpose_weight: bool = True,
 ) -> T:
     """Quantize x, by row or as a whole, multiply by an integer weight, and convert back to floats."""
-    if x_quant_mode not in ("pertoken", "pertensor") or x_offset is not None:
-        raise ValueError(f"x_quant_mode {x_quant_mode!r} (pertoken, pertensor), x_offset (None): no other is supported")
+    check_choice("x_quant_mode", x_quant_mode, "pertoken", "pertensor")
+    refuse_given("not supported", x_offset=x_offset)
     numbers, scale = _quantized_for_product(x, x_scale, smooth_scale, x_quant_mode)
     w = quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight
     y = integer_product(numbers, w)

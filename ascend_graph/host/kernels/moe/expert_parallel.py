@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, refuse_given
 from ascend_graph.host.kernels.collectives.communication import Communicator, places_of
 from ascend_graph.host.kernels.quantization.quantize import dynamic
 from ascend_graph.host.kernels.registry import host_kernel
@@ -34,12 +35,6 @@ _MOST_WIDTH, _MULTIPLE, _MOST_TOKENS, _MOST_CHOSEN, _MOST_EXPERTS, _MOST_LOCAL =
 _AS_THEY_ARE, _BY_TOKEN = 0, 2
 
 
-def _refuse(asked: Mapping[str, object]) -> None:
-    """Raise a ValueError if an option is given that the host does not support."""
-    if names := [name for name, value in asked.items() if isinstance(value, T) or value]:
-        raise ValueError(f"{', '.join(names)}: not supported on the host")
-
-
 def _check_experts(
     world: int, experts: int, refused: Mapping[str, object], shared_expert_rank_num: int, tp_world_size: int
 ) -> int:
@@ -48,13 +43,11 @@ def _check_experts(
     Raises:
         ValueError: an option is given that the host does not support.
     """
-    _refuse(refused)
-    if shared_expert_rank_num != 0:
-        raise ValueError(f"shared_expert_rank_num {shared_expert_rank_num} is not supported on the host; it must be 0")
-    if tp_world_size not in (0, 1):
-        raise ValueError(f"tp_world_size {tp_world_size} is not supported on the host; it must be 0 or 1")
+    refuse_given("not supported on the host", **refused)
+    check_choice("shared_expert_rank_num", shared_expert_rank_num, 0)
+    check_choice("tp_world_size", tp_world_size, 0, 1)
     if world < 1 or experts < 1 or experts % world:
-        raise ValueError(f"moe_expert_num {experts} is not a multiple of ep_world_size {world}")
+        raise ValueError(f"moe_expert_num {experts} must be a positive multiple of ep_world_size, {world}")
     if experts > _MOST_EXPERTS or experts // world > _MOST_LOCAL:
         raise ValueError(
             f"moe_expert_num {experts} on {world} ranks: a device takes {_MOST_EXPERTS} at most, and {_MOST_LOCAL} of a rank"
@@ -76,7 +69,7 @@ def _check_tokens(x: T, expert_ids: T, experts: int) -> None:
         )
     if not 0 < expert_ids.size(1) <= min(_MOST_CHOSEN, experts):
         raise ValueError(
-            f"expert_ids of shape {tuple(expert_ids.shape)}: a token has 1 to {min(_MOST_CHOSEN, experts)} experts"
+            f"expert_ids of shape {tuple(expert_ids.shape)}: expected 1 to {min(_MOST_CHOSEN, experts)} experts a token"
         )
     if expert_ids.is_meta:
         return
@@ -104,7 +97,8 @@ def _check_group(group: str, world: int, rank: int) -> Communicator:
     communicator = Communicator(group)
     if (communicator.ranks, communicator.rank) != (world, rank):
         raise ValueError(
-            f"ep_world_size {world} and ep_rank_id {rank}: this process is rank {communicator.rank} of {communicator.ranks} in {group!r}"
+            f"ep_world_size {world} and ep_rank_id {rank}: expected those of this process, which is rank "
+            f"{communicator.rank} of {communicator.ranks} in {group!r}"
         )
     return communicator
 
@@ -177,7 +171,7 @@ def moe_distribute_dispatch(
     received = _exchange(group, sent, [local] * ep_world_size, [local] * ep_world_size).view(ep_world_size, local)
     rows = _exchange(group, x[order // k], ints(sent.view(-1, local).sum(1)), ints(received.sum(1)))
     if rows.size(0) > most:
-        raise ValueError(f"global_bs {global_bs}: {rows.size(0)} tokens come to this rank, {most} are the most for it")
+        raise ValueError(f"global_bs {global_bs}: {rows.size(0)} tokens come to this rank; expected at most {most}")
     of_expert = torch.arange(local).repeat(ep_world_size).repeat_interleave(received.flatten())
     rows, of_expert = rows[of_expert.argsort(stable=True)], of_expert.sort().values
     if quant_mode == _BY_TOKEN:
@@ -264,8 +258,8 @@ def moe_distribute_dispatch_v2(
 
     It has room for three numbers of each token and more.
     """
-    _refuse({"elastic_info": elastic_info, "performance_info": performance_info})
-    _refuse({name: attrs.pop(name, 0) for name in _KINDS})
+    refuse_given("not supported on the host", elastic_info=elastic_info, performance_info=performance_info)
+    refuse_given("not supported on the host", **{name: attrs.pop(name, 0) for name in _KINDS})
     found = moe_distribute_dispatch(x, expert_ids, scales, x_active_mask, expert_scales, **attrs)
     room = max(found[2].numel(), found[6].numel() * 128)
     return *found[:2], torch.nn.functional.pad(found[2], (0, room - found[2].numel())), *found[3:]
@@ -294,8 +288,13 @@ def moe_distribute_combine_v2(
     **attrs: Any,
 ) -> T:
     """Combine as the first version and add ``shared_expert_x`` to the sums."""
-    _refuse({"elastic_info": elastic_info, "performance_info": performance_info, "ori_x": ori_x})
-    _refuse({name: attrs.pop(name, 0) for name in _KINDS})
+    refuse_given(
+        "not supported on the host",
+        elastic_info=elastic_info,
+        performance_info=performance_info,
+        ori_x=ori_x,
+    )
+    refuse_given("not supported on the host", **{name: attrs.pop(name, 0) for name in _KINDS})
     given = (activation_scale, weight_scale, group_list, expand_scales)
     weighed = (expert_ids, assist_info_for_combine, ep_send_counts, expert_scales, tp_send_counts, x_active_mask)
     found = moe_distribute_combine(expand_x, *weighed, *given, **attrs)

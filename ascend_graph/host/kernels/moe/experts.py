@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_between, check_choice, check_range
 from ascend_graph.host.kernels.moe.permutation import inverse_permutation
-from ascend_graph.host.kernels.registry import check_range, host_kernel
+from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
 
@@ -44,19 +45,22 @@ def _active_range(
     """Return the active experts' range; raise if an argument is not supported."""
     if quant_mode not in (-1, 0, 1):
         raise ValueError(f"quant_mode {quant_mode} is not supported; -1 (none), 0 (static) and 1 (dynamic) are")
-    if drop_pad_mode not in (0, 1) or expert_tokens_num_type not in (0, 1, 2) or row_idx_type not in (0, 1):
-        raise ValueError(
-            f"drop_pad_mode {drop_pad_mode} (0, 1), expert_tokens_num_type {expert_tokens_num_type} (0, 1, 2), "
-            f"row_idx_type {row_idx_type} (0, 1)"
-        )
+    check_choice("drop_pad_mode", drop_pad_mode, 0, 1)
+    check_choice("expert_tokens_num_type", expert_tokens_num_type, 0, 1, 2)
+    check_choice("row_idx_type", row_idx_type, 0, 1)
     if active_expert_range and len(active_expert_range) != 2:
-        raise ValueError(f"active_expert_range {active_expert_range} is not a first expert and one past the last")
+        raise ValueError(
+            f"active_expert_range {active_expert_range} has {len(active_expert_range)} numbers; expected two, the "
+            "first expert and one past the last"
+        )
     start, end = active_expert_range or (0, expert_num)
     if not 0 <= start < end <= expert_num:
-        raise ValueError(f"active_expert_range [{start}, {end}) is not within the {expert_num} experts")
+        raise ValueError(
+            f"active_expert_range [{start}, {end}) must be within 0 and the number of experts, {expert_num}"
+        )
     check_range("expert_idx", expert_idx, expert_num + 1)  # the number of experts stands for none
-    if drop_pad_mode == 1 and not 0 < expert_capacity <= x.size(0):
-        raise ValueError(f"expert_capacity {expert_capacity} is not from 1 to the number of rows, {x.size(0)}")
+    if drop_pad_mode == 1:
+        check_between("expert_capacity", expert_capacity, 1, x.size(0), "the number of rows")
     if quant_mode == 0 and (scale is None or offset is None):
         raise ValueError("quant_mode 0 needs scale and offset")
     return start, end
@@ -181,10 +185,9 @@ def moe_finalize_routing(
     k: int = 1,
 ) -> T:
     """Sum each token's weighted rows and two residuals; indices are in columns (modes 0, 1) or rows (2, 3)."""
-    if drop_pad_mode not in (0, 1, 2, 3):
-        raise ValueError(f"drop_pad_mode {drop_pad_mode} is not 0, 1, 2 or 3")
+    check_choice("drop_pad_mode", drop_pad_mode, 0, 1, 2, 3)
     if x1 is None and x2 is not None:
-        raise ValueError("skip2 (x2) is given without skip1 (x1)")
+        raise ValueError("skip2 (x2) needs skip1 (x1), which is not given")
     if bias is not None and expert_idx is None:
         raise ValueError("bias needs the experts of the rows (expert_idx)")
     by_token = expert_idx if scales is None else scales
@@ -236,17 +239,18 @@ def moe_re_routing(
     idx_type: int = 0,
 ) -> tuple[T, T, T, T]:
     """Reorder tokens from (rank, expert) order to (expert, rank) order."""
-    if expert_token_num_type != 1 or idx_type != 0:
-        raise ValueError(
-            f"expert_token_num_type {expert_token_num_type} (1), idx_type {idx_type} (0): no other is supported"
-        )
+    check_choice("expert_token_num_type", expert_token_num_type, 1)
+    check_choice("idx_type", idx_type, 0)
     counts = expert_token_num_per_rank
     total = tokens.size(0)
     if tokens.is_meta:
         order = torch.empty(total, dtype=torch.int64, device=tokens.device)
     else:
         if int(counts.sum()) != total or bool((counts < 0).any()):
-            raise ValueError(f"expert_token_num_per_rank has {int(counts.sum())} tokens in all; tokens has {total}")
+            raise ValueError(
+                f"expert_token_num_per_rank has {int(counts.sum())} tokens in all; expected {total}, as tokens has, "
+                "and counts of 0 or more"
+            )
         experts = torch.arange(counts.size(1), device=tokens.device).repeat(counts.size(0))
         order = experts.repeat_interleave(counts.reshape(-1).long()).argsort(stable=True)
     scales = tokens.new_empty(0, dtype=torch.float32) if per_token_scales is None else per_token_scales[order]
@@ -266,15 +270,15 @@ def moe_update_expert(
     balance_mode: int = 0,
 ) -> tuple[T, T]:
     """Select one instance of each expert, by rank (balance_mode 0) or token number (1), and a mask of active ones."""
-    if balance_mode not in (0, 1):
-        raise ValueError(f"balance_mode {balance_mode} is not 0 or 1")
+    check_choice("balance_mode", balance_mode, 0, 1)
     if balance_mode == 0 and not 0 <= local_rank_id < world_size:
         raise ValueError(f"local_rank_id {local_rank_id} is not one of {world_size} ranks (world_size)")
     if (expert_scales is None) != (pruning_threshold is None) or (active_mask is not None and expert_scales is None):
-        raise ValueError("expert_scales and pruning_threshold go together, and active_mask with both")
+        raise ValueError(
+            "expert_scales and pruning_threshold go together: give both or none, and active_mask with both only"
+        )
     rows = expert_ids.long()
-    if not rows.is_meta and bool(((rows < 0) | (rows >= eplb_table.size(0))).any()):
-        raise ValueError(f"expert_ids: eplb_table has experts 0 to {eplb_table.size(0) - 1}")
+    check_range("expert_ids", rows, eplb_table.size(0))
     counts = eplb_table[rows, 0].long()
     check_range("eplb_table: the number of an expert's instances", counts, eplb_table.size(1), 1)
     if balance_mode == 0:
@@ -312,8 +316,8 @@ def moe_init_routing_quant_v2(
     """
     if drop_pad_mode != 0 or expert_tokens_before_capacity_flag:
         raise ValueError(f"drop_pad_mode {drop_pad_mode} is not supported; 0 is")
-    if expert_tokens_num_mode not in (0, 1, 2) or quant_mode not in (0, 1):
-        raise ValueError(f"expert_tokens_num_mode {expert_tokens_num_mode} (0, 1, 2), quant_mode {quant_mode} (0, 1)")
+    check_choice("expert_tokens_num_mode", expert_tokens_num_mode, 0, 1, 2)
+    check_choice("quant_mode", quant_mode, 0, 1)
     rows, places, counts, own = moe_init_routing_v3(
         x, expert_idx, scale, offset, active_num=active_num, expert_num=expert_num, quant_mode=quant_mode,
         expert_tokens_num_type=0 if expert_tokens_num_mode == 1 else 1,

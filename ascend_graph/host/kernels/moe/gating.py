@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from ascend_graph.host.kernels.registry import check_range, host_kernel
+from ascend_graph.host.kernels.checks import check_between, check_choice, check_range, refuse_given
+from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
 
 
 def _top(scores: T, k: int, name: str) -> tuple[T, T]:
     """Return the k largest of each row; among equal ones the first."""
-    if not 1 <= k <= scores.size(-1):
-        raise ValueError(f"{name} {k} is not from 1 to the number of experts, {scores.size(-1)}")
+    check_between(name, k, 1, scores.size(-1), "the number of experts")
     values, order = scores.sort(dim=-1, descending=True, stable=True)
     return values[..., :k].contiguous(), order[..., :k].contiguous()
 
@@ -37,8 +37,7 @@ def moe_gating_top_k_softmax_v2(
     x: T, finished: T | None = None, *, k: int, renorm: int = 0, output_softmax: bool = False
 ) -> tuple[T, T, T]:
     """Take the softmax of all scores and then the largest (renorm 0), or the softmax of the largest (1)."""
-    if renorm not in (0, 1):
-        raise ValueError(f"renorm {renorm} is not 0 or 1")
+    check_choice("renorm", renorm, 0, 1)
     if renorm:
         largest, experts = _top(x.float(), k, "k")
         values, softmax = torch.softmax(largest, -1), x.new_empty(0, dtype=torch.float32)
@@ -70,15 +69,16 @@ def moe_gating_top_k(
 
     The bias affects the choice only.
     """
-    if input_ids is not None or tid2eid is not None:
-        raise ValueError("input_ids and tid2eid are not supported on the host")
-    if norm_type not in (0, 1) or renorm != 0 or group_select_mode not in (0, 1):
-        raise ValueError(
-            f"norm_type {norm_type} (0, 1), renorm {renorm} (0), group_select_mode {group_select_mode} (0, 1)"
-        )
+    refuse_given("not supported on the host", input_ids=input_ids, tid2eid=tid2eid)
+    check_choice("norm_type", norm_type, 0, 1)
+    check_choice("renorm", renorm, 0)
+    check_choice("group_select_mode", group_select_mode, 0, 1)
     experts_in_group, rest = divmod(x.size(-1), group_count)
     if rest or not 1 <= k_group <= group_count or k > k_group * experts_in_group:
-        raise ValueError(f"k {k}, k_group {k_group}, group_count {group_count} do not suit {x.size(-1)} experts")
+        raise ValueError(
+            f"k {k}, k_group {k_group}, group_count {group_count} do not fit {x.size(-1)} experts; expected a "
+            "group_count that divides them, k_group up to it, and k up to the experts of k_group groups"
+        )
     normalized = torch.sigmoid(x.float()) if norm_type else torch.softmax(x.float(), -1)
     scores = normalized if bias is None else normalized + bias.float()
     if group_count > 1:
@@ -107,8 +107,8 @@ def moe_gating_top_k_backward(
     eps: float = 1e-20,
 ) -> T:
     """Return the gradient of the scores, from the normalized ones."""
-    if norm_type not in (0, 1) or renorm != 0:
-        raise ValueError(f"norm_type {norm_type} (0, 1), renorm {renorm} (0): no other is supported")
+    check_choice("norm_type", norm_type, 0, 1)
+    check_choice("renorm", renorm, 0)
     norm, places = x_norm.float(), expert_idx.long()
     check_range("expert_idx", places, norm.size(-1))
     grad = grad_y.float() * routed_scaling_factor

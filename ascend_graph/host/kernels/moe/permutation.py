@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ascend_graph.host.kernels.registry import check_range, host_kernel
+from ascend_graph.host.kernels.checks import check_choice, check_range
+from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
 
@@ -60,8 +61,7 @@ def moe_token_unpermute_grad(
 
 
 def _not_padded(padded_mode: bool) -> None:
-    if padded_mode:
-        raise ValueError("padded_mode is not supported")
+    check_choice("padded_mode", padded_mode, False)
 
 
 def _rows_of(x: T, places: T) -> T:
@@ -96,7 +96,7 @@ def moe_token_permute_with_routing_map(
     else:
         own, flat = by_expert.nonzero(as_tuple=True)
         if flat.numel() != num_out_tokens:
-            raise ValueError(f"num_out_tokens is {num_out_tokens}; routing_map has {flat.numel()}")
+            raise ValueError(f"num_out_tokens is {num_out_tokens}; expected {flat.numel()}, as routing_map has")
         given = None if probs is None else probs[flat, own]
     return tokens[flat], _or_empty(given, tokens), flat.argsort(stable=True).to(torch.int32)
 

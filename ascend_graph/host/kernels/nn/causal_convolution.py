@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_count, check_dtype
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -44,8 +45,8 @@ def _blocks_of_states(
 
     Contradictory arguments raise a ValueError.
     """
-    if residual_connection not in (0, 1) or conv_mode not in (0, 1):
-        raise ValueError(f"residual_connection {residual_connection} (0, 1), conv_mode {conv_mode} (0, 1)")
+    check_choice("residual_connection", residual_connection, 0, 1)
+    check_choice("conv_mode", conv_mode, 0, 1)
     if conv_mode == 1 and num_computed_tokens is None:
         raise ValueError("conv_mode 1 needs num_computed_tokens")
     blocks = (block_idx_first_scheduled_token, block_idx_last_scheduled_token, initial_state_idx)
@@ -56,7 +57,7 @@ def _blocks_of_states(
             "initial_state_idx must be given together, with num_computed_tokens, or not at all"
         )
     if in_blocks and block_size < 2:
-        raise ValueError(f"block_size {block_size} is not 2 or more")
+        raise ValueError(f"block_size {block_size} must be at least 2")
     return blocks, in_blocks
 
 
@@ -84,7 +85,7 @@ def _token_numbers(
     accepted = _numbers("num_accepted_tokens", num_accepted_tokens, len(starts) - 1)
     computed = _numbers("num_computed_tokens", num_computed_tokens, len(starts) - 1)
     if computed is not None and min(computed) < 0:
-        raise ValueError(f"num_computed_tokens {computed}: none is below 0")
+        raise ValueError(f"num_computed_tokens {computed}: expected numbers of 0 or more")
     return accepted, computed
 
 
@@ -203,13 +204,17 @@ def inplace_fused_causal_conv1d(
 def _check_shapes(x: T, weight: T, states: T, starts: T | None, indices: T | None, longest: int) -> None:
     width = x.size(-1)
     if x.dim() not in (2, 3) or not 64 <= width <= 16384 or width % 16:
-        raise ValueError(f"x {tuple(x.shape)} is not [tokens, d] or [batch, tokens, d] of d from 64 to 16384, by 16")
+        raise ValueError(
+            f"x {tuple(x.shape)} is not valid; expected [tokens, d] or [batch, tokens, d] with d a multiple of 16 from "
+            "64 to 16384"
+        )
     if weight.shape != (_WIDTH, width) or weight.dtype != x.dtype:
         raise ValueError(f"weight {tuple(weight.shape)}, {weight.dtype}: valid is {(_WIDTH, width)}, {x.dtype}")
     if states.dim() != 3 or states.size(2) != width or not _BEFORE <= states.size(1) <= _BEFORE + 7:
-        raise ValueError(f"conv_states {tuple(states.shape)} is not [rows, {_BEFORE} to {_BEFORE + 7}, {width}]")
-    if states.dtype != x.dtype:
-        raise ValueError(f"conv_states is {states.dtype}, x is {x.dtype}")
+        raise ValueError(
+            f"conv_states {tuple(states.shape)} is not valid; expected [rows, {_BEFORE} to {_BEFORE + 7}, {width}]"
+        )
+    check_dtype("conv_states", states, "x", x.dtype)
     if x.dim() == 2 and (starts is None or starts.dim() != 1 or starts.numel() < 2):
         raise ValueError("x of two dimensions needs query_start_loc, where each sequence begins and the last one ends")
     if x.dim() == 2 and longest < 1:
@@ -227,13 +232,20 @@ def _check_shapes(x: T, weight: T, states: T, starts: T | None, indices: T | Non
             )
     batch = x.size(0) if x.dim() == 3 or starts is None else starts.numel() - 1
     if starts is not None and starts.numel() != batch + 1:
-        raise ValueError(f"query_start_loc has {starts.numel()} numbers for {batch} sequences, not one more")
+        raise ValueError(
+            f"query_start_loc has {starts.numel()} elements; expected {batch + 1}, one more than sequences"
+        )
     if not 1 <= batch <= 256:
         raise ValueError(f"{batch} sequences: 1 to 256 are supported")
     if indices is not None and (indices.dim() not in (1, 2) or indices.size(0) != batch or indices[0].numel() > 1024):
-        raise ValueError(f"cache_indices {tuple(indices.shape)} is not [{batch}] or [{batch}, 1 to 1024]")
-    if states.size(0) < max(batch, 0 if indices is None else indices.numel()):
-        raise ValueError(f"conv_states has {states.size(0)} rows: fewer than sequences, or than cache_indices has")
+        raise ValueError(
+            f"cache_indices {tuple(indices.shape)} is not valid; expected [{batch}] or [{batch}, 1 to 1024]"
+        )
+    least = max(batch, 0 if indices is None else indices.numel())
+    if states.size(0) < least:
+        raise ValueError(
+            f"conv_states has {states.size(0)} rows; expected at least {least}, one for each sequence and cache index"
+        )
 
 
 def _starts(x: T, query_start_loc: T | None, longest: int, rows: int) -> list[int]:
@@ -248,9 +260,11 @@ def _starts(x: T, query_start_loc: T | None, longest: int, rows: int) -> list[in
             f"query_start_loc {starts} must begin with 0, grow, and end with the number of tokens, {count}"
         )
     if x.dim() == 3 and set(lengths) != {x.size(1)}:
-        raise ValueError(f"query_start_loc {starts}: the sequences of x have {x.size(1)} tokens each")
+        raise ValueError(f"query_start_loc {starts}: expected sequences of {x.size(1)} tokens each, as x has")
     if max(lengths) > longest != -1:
-        raise ValueError(f"max_query_len {longest}: the longest of query_start_loc {starts} has {max(lengths)}")
+        raise ValueError(
+            f"max_query_len {longest}: expected at least {max(lengths)}, the longest of query_start_loc {starts}, or -1"
+        )
     if longest <= _LONGEST_OF_DECODING and max(lengths) >= rows:
         raise ValueError(
             f"conv_states has {rows} tokens: of decoding it has more than the longest sequence, {max(lengths)}"
@@ -261,8 +275,7 @@ def _starts(x: T, query_start_loc: T | None, longest: int, rows: int) -> list[in
 def _numbers(name: str, values: T | None, batch: int) -> list[int] | None:
     if values is None:
         return None
-    if values.numel() != batch:
-        raise ValueError(f"{name} has {values.numel()} numbers for {batch} sequences")
+    check_count(name, values, batch, "sequence")
     return [int(value) for value in values.tolist()]
 
 
@@ -281,12 +294,14 @@ def _sequences(
     used = [number for number in range(batch) if number not in passed]
     if used and used != list(range(used[0], used[-1] + 1)):
         raise ValueError(
-            f"cache_indices leave out sequences {passed} of {batch}: only the first or the last ones can be"
+            f"cache_indices leave out sequences {passed} of {batch}: expected to leave out the first or the last ones "
+            "only"
         )
     named = [row for row in ([] if indices is None else indices.flatten().tolist()) if row != pad]
     if any(not 0 <= row < rows for row in named) or len(set(named)) != len(named):
         raise ValueError(
-            f"cache_indices {indices.tolist() if indices is not None else []}: each its own, from 0 to {rows - 1}"
+            f"cache_indices {indices.tolist() if indices is not None else []}: expected a row of its own for each "
+            f"sequence, from 0 to {rows - 1}"
         )
     places = [slice(starts[number], starts[number + 1]) for number in range(batch)]
     if not blocks:
@@ -304,7 +319,9 @@ def _sequences(
             )
         line = [int(row) for row in indices[number].tolist()]
         if pad in (line[i], *line[a : z + 1]):
-            raise ValueError(f"sequence {number}: cache_indices {line} has no row for a block that is read or written")
+            raise ValueError(
+                f"sequence {number}: cache_indices {line} must have a row for each block that is read or written"
+            )
         found.append(_Sequence(number, places[number], line[i], line[z], tuple(line[a:z])))
     return found
 
@@ -333,7 +350,8 @@ def _block_ends(length: int, done: int | None, size: int, sequence: _Sequence) -
     ends = [last - (count - chunk - 1) * size for chunk in range(count)]
     if not 0 <= ends[0] <= ends[-1] <= length:
         raise ValueError(
-            f"sequence {sequence.number}: {length} tokens after {done} do not fill {count} blocks of {size}, as "
-            "block_idx_first_scheduled_token and block_idx_last_scheduled_token say"
+            f"sequence {sequence.number}: {length} tokens after {done} do not fill {count} blocks of {size}; expected "
+            "the blocks "
+            "that block_idx_first_scheduled_token and block_idx_last_scheduled_token name"
         )
     return ends

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, refuse_given
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.shape import ints
 
@@ -20,8 +21,7 @@ _PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 def _spatial(sizes: list[int], data_format: str) -> list[int]:
     """Return the sizes of the spatial dimensions out of one per dimension."""
-    if data_format not in ("NCHW", "NCDHW"):
-        raise ValueError(f"data_format {data_format!r} is not supported; NCHW and NCDHW are")
+    check_choice("data_format", data_format, "NCHW", "NCDHW")
     return sizes[2:]
 
 
@@ -37,7 +37,7 @@ def _padded(x: T, pads: list[int]) -> tuple[T, list[int]]:
 
 def _symmetric(pads: list[int]) -> list[int]:
     if pads[::2] != pads[1::2]:
-        raise ValueError(f"pads {pads} differ before and after a dimension, which is not supported here")
+        raise ValueError(f"pads {pads} must be the same before and after each dimension")
     return pads[::2]
 
 
@@ -54,8 +54,7 @@ def conv(
     groups: int = 1,
     data_format: str = "NHWC",
 ) -> T:
-    if offset_w is not None:
-        raise ValueError("offset_w, of quantized weights, is not supported")
+    refuse_given("quantized weights are not supported", offset_w=offset_w)
     x, padding = _padded(x, pads)
     steps = _spatial(dilations or [1] * x.dim(), data_format)
     return torch.convolution(
@@ -78,13 +77,12 @@ def conv_transpose(
     data_format: str = "NHWC",
     output_padding: list[int] | None = None,
 ) -> T:
-    if offset_w is not None:
-        raise ValueError("offset_w, of quantized weights, is not supported")
+    refuse_given("quantized weights are not supported", offset_w=offset_w)
     steps = _spatial(dilations or [1] * x.dim(), data_format)
     extra = _spatial(output_padding or [0] * x.dim(), data_format)
     y = torch.convolution(x, filter, bias, _spatial(strides, data_format), _symmetric(pads), steps, True, extra, groups)
     if list(y.shape) != ints(input_size):
-        raise ValueError(f"the result has shape {list(y.shape)} and input_size is {ints(input_size)}")
+        raise ValueError(f"input_size is {ints(input_size)}; expected {list(y.shape)}, the shape of the result")
     return y
 
 
@@ -339,7 +337,9 @@ def resize_nearest_grad(grads: T, size: T, *, align_corners: bool = False, half_
 
 def _plain_nearest(align_corners: bool, half_pixel_centers: bool) -> None:
     if align_corners or half_pixel_centers:
-        raise ValueError("align_corners and half_pixel_centers are not supported with the nearest neighbor")
+        raise ValueError(
+            "align_corners and half_pixel_centers are not supported with the nearest neighbor; expected False for both"
+        )
 
 
 @host_kernel("GridSampler2D")

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_shape
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -46,11 +47,12 @@ class _Sampling:
         data_format: str,
         modulated: bool,
     ) -> _Sampling:
-        if data_format != "NHWC" or not modulated:
-            raise ValueError(f"data_format {data_format!r} (NHWC), modulated {modulated} (True): no other is supported")
+        check_choice("data_format", data_format, "NHWC")
+        check_choice("modulated", modulated, True)
         if image.dim() != 4 or offsets.dim() != 4 or image.size(0) != offsets.size(0):
             raise ValueError(
-                f"x {tuple(image.shape)}, offsets {tuple(offsets.shape)}: [batch, height, width, channels]"
+                f"x {tuple(image.shape)}, offsets {tuple(offsets.shape)}: expected [batch, height, width, channels] "
+                "with one batch for both"
             )
         batch, height, width, channels = image.shape
         _, rows, columns, _ = offsets.shape
@@ -145,8 +147,7 @@ def deformable_offsets_grad(
     """Return the gradients of the image and of the offsets."""
     sampling = _Sampling.of(x, offsets, strides, pads, ksize, dilations, deformable_groups, data_format, modulated)
     rows, down, columns, across = sampling.points
-    if grad.shape != (x.size(0), rows * down, columns * across, x.size(3)):
-        raise ValueError(f"grad of shape {tuple(grad.shape)} is not that of the result")
+    check_shape("grad", grad, (x.size(0), rows * down, columns * across, x.size(3)), why="the shape of the result")
     given = grad.float().unflatten(3, (deformable_groups, -1)).permute(0, 3, 1, 2, 4).flatten(2, 3)
     scaled = given * sampling.factor.unsqueeze(-1)
     by_image = torch.zeros_like(sampling.image)
@@ -174,7 +175,9 @@ def _checked(
             f"kernelSize, stride, padding, dilation {[*map(list, lists)]}: 2, 4, 4 and 4 numbers are expected"
         )
     if any(number != 1 for sizes in (stride, dilation) for number in sizes[:2]):
-        raise ValueError(f"stride {list(stride)}, dilation {list(dilation)}: batches and channels have 1")
+        raise ValueError(
+            f"stride {list(stride)}, dilation {list(dilation)}: expected 1 for batches and channels, the first two"
+        )
     down, across = kernel_size
     if groups <= 0 or input.dim() != 4 or weight.shape != (weight.size(0), input.size(1) // groups, down, across):
         raise ValueError(
@@ -194,7 +197,7 @@ def _checked(
         )
     ]
     if min(sizes) <= 0 or list(offset.shape[2:]) != sizes:
-        raise ValueError(f"offset {tuple(offset.shape)}: places of the result are {sizes}")
+        raise ValueError(f"offset {tuple(offset.shape)}: expected {sizes} as its last two sizes, those of the result")
 
 
 def _last(x: T) -> T:

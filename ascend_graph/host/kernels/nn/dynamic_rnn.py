@@ -41,7 +41,7 @@ def _gate_order(attrs: Mapping[str, object], default: str, own: str) -> list[int
             raise ValueError(f"{name} {value!r} {valid}")
     order = str(attrs.get("gate_order", default)).replace("c", "j").replace("h", "n")
     if sorted(order) != sorted(own):
-        raise ValueError(f"gate_order {order!r} is not an order of {own!r}")
+        raise ValueError(f"gate_order {order!r} must be an order of {own!r}")
     return [order.index(gate) for gate in own]
 
 
@@ -78,7 +78,9 @@ def _lstm_of_one_layer(
     hidden = weights[1].size(0)
     if x.dim() != 3 or any(w.shape != (s, 4 * hidden) for w, s in zip(weights, (x.size(2), hidden), strict=True)):
         shapes = [tuple(w.shape) for w in weights]
-        raise ValueError(f"x {tuple(x.shape)}, weights of input and state {shapes}: [time, batch, size], 4 gates each")
+        raise ValueError(
+            f"x {tuple(x.shape)}, weights of input and state {shapes}: expected [time, batch, size] and 4 gates each"
+        )
     own = [_ordered(w.float(), places).t() for w in weights]
     biases = [] if bias is None else [_ordered(bias.float(), places)]
     states = _first_states(x, hidden, init_h, init_c)
@@ -235,7 +237,9 @@ def _gru_weights(x: T, weight_input: T, weight_hidden: T, places: Sequence[int])
     hidden, weights = weight_hidden.size(0), [weight_input, weight_hidden]
     if x.dim() != 3 or any(w.shape != (s, 3 * hidden) for w, s in zip(weights, (x.size(2), hidden), strict=True)):
         shapes = [tuple(w.shape) for w in weights]
-        raise ValueError(f"x {tuple(x.shape)}, weights of input and state {shapes}: [time, batch, size], 3 gates each")
+        raise ValueError(
+            f"x {tuple(x.shape)}, weights of input and state {shapes}: expected [time, batch, size] and 3 gates each"
+        )
     return [_ordered(w.float(), places).t() for w in weights]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -19,8 +20,7 @@ def _reduction(name: str | int) -> int:
     """Return PyTorch's number of a reduction; aclnn functions pass the number itself."""
     if isinstance(name, int) and name in _REDUCTION.values():
         return name
-    if name not in _REDUCTION:
-        raise ValueError(f"reduction {name!r} is not one of {', '.join(_REDUCTION)}")
+    check_choice("reduction", name, *_REDUCTION)
     return _REDUCTION[str(name)]
 
 
@@ -122,7 +122,7 @@ def _smoothed_weights(log_prob: T, target: T, weight: T | None, ignore_index: in
 
 def _check_classes(target: T, count: int, ignore_index: int) -> None:
     if not target.is_meta and bool(((target != ignore_index) & ((target < 0) | (target >= count))).any()):
-        raise ValueError(f"target has classes out of 0 to {count - 1}, and not ignore_index, {ignore_index}")
+        raise ValueError(f"target has other classes than expected: 0 to {count - 1}, or ignore_index, {ignore_index}")
 
 
 @host_kernel("CrossEntropyLoss")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from ascend_graph.host.kernels.checks import check_last, check_shape
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -134,8 +135,7 @@ def group_norm_grad(dy: T, mean: T, rstd: T, x: T, gamma: T, *, num_groups: int)
 
 def _rms_norm(x: T, gamma: T, epsilon: float) -> tuple[T, T]:
     """Return the normalized tensor in float32, and 1/rms with the normalized dimensions kept as 1."""
-    if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
-        raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
+    check_last("gamma", gamma, x)
     wide = widened(x)
     rstd = torch.rsqrt(wide.square().mean(list(range(x.dim() - gamma.dim(), x.dim())), keepdim=True) + epsilon)
     return wide * rstd * widened(gamma), rstd
@@ -159,10 +159,8 @@ def add_layer_norm(
     additional_output: bool = False,
 ) -> tuple[T, T, T, T]:
     """Return the norm of a sum, its mean and 1/deviation, and the sum if requested."""
-    if gamma.shape != x1.shape[-1:] or beta.shape != gamma.shape:
-        raise ValueError(
-            f"gamma {tuple(gamma.shape)} and beta {tuple(beta.shape)} are not the rows of {tuple(x1.shape)}"
-        )
+    for name, values in (("gamma", gamma), ("beta", beta)):
+        check_shape(name, values, tuple(x1.shape[-1:]), why="the size of a row of x1")
     total = widened(x1) + widened(x2)
     if bias is not None:
         total = total + widened(bias)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -88,8 +89,7 @@ def apply_adam_v2(
 
     The moments are not corrected, and weight decay belongs to the step.
     """
-    if adam_mode != "adam":
-        raise ValueError(f"adam_mode {adam_mode!r} is not supported; adam is")
+    check_choice("adam_mode", adam_mode, "adam")
     if not grad.is_meta and bool(max_grad_norm > 0) and bool(global_grad_norm > max_grad_norm):
         grad = grad * (max_grad_norm / global_grad_norm)
     _moments(m, v, grad, beta1, beta2)

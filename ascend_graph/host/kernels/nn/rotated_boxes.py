@@ -97,7 +97,8 @@ def rotated_iou(
     thresholds = [v_threshold, e_threshold, value]
     if mode != "iou" or not is_cross or any(thresholds):
         raise ValueError(
-            f"mode {mode!r} (iou), is_cross {is_cross} (True), thresholds {thresholds} (0): documents do not say what others do"
+            f"mode {mode!r} is_cross {is_cross}, thresholds {thresholds} are not documented together; expected mode "
+            "'iou', is_cross True and thresholds 0"
         )
     shared, of_a, of_b = _of_pairs(boxes, query_boxes, trans)
     union = of_a + of_b - shared

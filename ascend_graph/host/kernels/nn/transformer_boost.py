@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.kernels.attention.inference import attend
+from ascend_graph.host.kernels.checks import check_between, check_covers, check_range
 from ascend_graph.host.kernels.matmul.matmul import product
 from ascend_graph.host.kernels.quantization.quantize import saturated
 from ascend_graph.host.kernels.quantization.quantized_norms import rms_norm_quant
@@ -29,7 +30,10 @@ def rope(query: T, key: T, cos: T, sin: T, *, rotary_coeff: int) -> tuple[T, T]:
 def _turned(x: T, cos: T, sin: T, parts: int) -> T:
     width = cos.size(-1)
     if x.numel() % (cos.numel() or 1) or cos.shape != sin.shape or cos.dim() != 2 or x.size(0) != cos.size(0):
-        raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not suit rows of {tuple(x.shape)}")
+        raise ValueError(
+            f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not fit x {tuple(x.shape)}; expected one shape of "
+            "two dimensions, with a row for each row of x"
+        )
     heads = x.float().reshape(x.size(0), -1, width)
     a, b = heads.unflatten(-1, (parts // 2, 2, -1)).unbind(-2)
     other = torch.stack([-b, a], -2).flatten(-3)
@@ -61,7 +65,7 @@ def attention(
     kv_heads = kv_head_num or head_num
     q = _heads(query, head_num)
     if head_num <= 0 or head_num % kv_heads:
-        raise ValueError(f"kvHeadNum {kv_head_num} does not divide headNum {head_num}")
+        raise ValueError(f"kvHeadNum {kv_head_num}: expected a divisor of headNum, {head_num}")
     k = _heads(key, kv_heads, block_table is not None)
     v = k[..., :value_width] if value is None else _heads(value, kv_heads, block_table is not None)
     out = q.new_zeros(*q.shape[:-1], v.size(-1))
@@ -95,7 +99,10 @@ def _spans(
     if len(queries) != len(lengths) or sum(queries) > tokens or min([*queries, *lengths], default=0) < 0:
         raise ValueError(f"lengths of queries {queries} and of keys {lengths}: there are {tokens} queries")
     if block_table is not None and (block_table.dim() != 2 or block_table.size(0) < len(lengths)):
-        raise ValueError(f"block_table of shape {tuple(block_table.shape)} has no row for {len(lengths)} sequences")
+        raise ValueError(
+            f"block_table of shape {tuple(block_table.shape)} is not valid; expected [{len(lengths)} sequences or "
+            "more, blocks of a sequence]"
+        )
     most = keys.size(0) if block_table is None else block_table.size(1) * keys.size(1)
     if (sum(lengths) if block_table is None else max(lengths, default=0)) > most:
         raise ValueError(f"lengths of keys {lengths}: there is room for {most}")
@@ -109,8 +116,7 @@ def _spans(
 
 def _paged(cache: T, pages: T, length: int) -> T:
     used = pages[: -(-length // cache.size(1))].long()
-    if used.numel() and not (int(used.min()) >= 0 and int(used.max()) < cache.size(0)):
-        raise ValueError(f"block_table {used.tolist()}: the cache has blocks 0 to {cache.size(0) - 1}")
+    check_range("block_table", used, cache.size(0))
     return cache[used].flatten(0, 1)[:length]
 
 
@@ -131,8 +137,8 @@ def _mask(mask: T | None, kind: int, number: int, tokens: slice, keys: int, head
     if kind == _OF_TOKENS and mask.dim() > 2:  # of whole sequences: their last queries
         own = own[..., keys - queries : keys, :]
     own = own[..., : queries if rows > 1 or queries == 1 else 1, :keys].float()
-    if own.size(-1) < keys or own.size(-2) not in (1, queries):
-        raise ValueError(f"mask of shape {tuple(mask.shape)} is smaller than {queries} queries and {keys} keys")
+    if own.size(-2) != 1:
+        check_covers("mask", own, queries, keys)
     if mask.dtype is torch.bfloat16 and kind == _OF_SEQUENCES:  # 1 is where nothing is attended to
         return own.clamp(max=0), own > 0
     return own, None
@@ -143,8 +149,7 @@ def group_topk(x: T, *, group_num: int, k: int, n: int) -> T:
     """Keep the values of a row's k best groups and zero the others; groups rank by the sum of their n largest."""
     if x.dim() != 2 or group_num <= 0 or x.size(1) % group_num or not 0 < k <= group_num:
         raise ValueError(f"x of shape {tuple(x.shape)}, groupNum {group_num}, k {k}: columns in groups are expected")
-    if not 0 < n <= x.size(1) // group_num:
-        raise ValueError(f"n {n} is not from 1 to the size of a group, {x.size(1) // group_num}")
+    check_between("n", n, 1, x.size(1) // group_num, "the size of a group")
     groups = x.unflatten(1, (group_num, -1))
     best = groups.float().topk(n, -1).values.sum(-1).sort(dim=-1, descending=True, stable=True).indices[:, :k]
     kept = torch.zeros(groups.shape[:2], dtype=torch.bool, device=x.device).scatter(1, best, True)

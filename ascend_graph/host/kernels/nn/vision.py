@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
+from ascend_graph.host.kernels.checks import refuse_given
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -124,8 +125,13 @@ def batch_multi_class_non_max_suppression(
     image_size: Sequence[int] = (),
 ) -> tuple[T, T, T, T]:
     """Suppress boxes in each class of an image, then return the best of all classes; the rest is zeros."""
-    if clip_window is not None or num_valid_boxes is not None or change_coordinate_frame or image_size:
-        raise ValueError("clip_window, num_valid_boxes, change_coordinate_frame and image_size are not supported")
+    refuse_given(
+        "not supported",
+        clip_window=clip_window,
+        num_valid_boxes=num_valid_boxes,
+        change_coordinate_frame=change_coordinate_frame,
+        image_size=image_size,
+    )
     if transpose_box:
         boxes = boxes.permute(0, 3, 1, 2)
     count, classes = boxes.size(2), scores.size(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.quantization.quantize import INT8, dynamic, rows_by_group, saturated
 from ascend_graph.host.kernels.registry import host_kernel
 
@@ -14,8 +15,7 @@ def gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: f
     """Apply one half as gate of the other: SiLU (mode 0), or clamped with another slope, in pairs (1) or halves (2)."""
     if x.size(-1) % 2:
         raise ValueError(f"the last dimension of {tuple(x.shape)} is odd: it is split into halves")
-    if mode not in (0, 1, 2):
-        raise ValueError(f"swiglu_mode {mode} is not 0, 1 or 2")
+    check_choice("swiglu_mode", mode, 0, 1, 2)
     first, second = (x[..., ::2], x[..., 1::2]) if mode == 1 else x.chunk(2, -1)
     gate, other = (first, second) if activate_left or mode == 1 else (second, first)
     if mode == 0:
@@ -62,8 +62,7 @@ def dequant_swiglu_quant(
     """Dequantize, apply a gated unit and quantize, by given scales (static) or each row's own (dynamic)."""
     if activate_dim not in (-1, x.dim() - 1):
         raise ValueError(f"activate_dim {activate_dim} is not supported; the last dimension, -1, is")
-    if quant_mode not in ("static", "dynamic"):
-        raise ValueError(f"quant_mode {quant_mode!r} is not static or dynamic")
+    check_choice("quant_mode", quant_mode, "static", "dynamic")
     flat = x.reshape(-1, x.size(-1))
     rows = flat.size(0)
     ends = None if group_index is None else _counts_to_ends(group_index, rows)
@@ -111,8 +110,8 @@ def swiglu_quant(
     dst_type: int = INT8,
 ) -> tuple[T, T]:
     """Quantize a gated unit; groups are ends of rows (group_list_type 0) or numbers of rows (1)."""
-    if group_list_type not in (0, 1) or quant_mode not in ("static", "dynamic"):
-        raise ValueError(f"group_list_type {group_list_type} (0, 1), quant_mode {quant_mode!r} (static, dynamic)")
+    check_choice("group_list_type", group_list_type, 0, 1)
+    check_choice("quant_mode", quant_mode, "static", "dynamic")
     flat = x.reshape(-1, x.size(-1)).float()
     rows = flat.size(0)
     ends = group_index if group_index is None or group_list_type == 0 else _counts_to_ends(group_index, rows)
@@ -139,8 +138,8 @@ def gelu_quant(
     dst_type: int = INT8,
 ) -> tuple[T, T]:
     """Compute GELU, quantized by a given scale (static) or each row's own (dynamic)."""
-    if quant_mode not in ("static", "dynamic") or approximate not in ("none", "tanh"):
-        raise ValueError(f"quant_mode {quant_mode!r} (static, dynamic), approximate {approximate!r} (none, tanh)")
+    check_choice("quant_mode", quant_mode, "static", "dynamic")
+    check_choice("approximate", approximate, "none", "tanh")
     y = torch.nn.functional.gelu(x.float(), approximate=approximate)
     if input_scale is not None:
         y = y * input_scale.float()

@@ -62,12 +62,13 @@ class Dequantizer:
                 f"[{', '.join('_' if size is None else str(size) for size in sizes)}]" for sizes in valid
             )
             raise ValueError(
-                f"{self.name.format('scale')} of shape {shape} is not {shown}, as mode {self.mode}, by {_MODES[self.mode]}, has it"
-                + (", or more tokens" if by_token and in_pages else "")
+                f"{self.name.format('scale')} of shape {shape} is not valid; expected {shown}, as mode {self.mode}, by "
+                f"{_MODES[self.mode]}, has it" + (", or more tokens" if by_token and in_pages else "")
             )
         if self.offset is not None and tuple(self.offset.shape) != shape:
             raise ValueError(
-                f"{self.name.format('offset')} of shape {tuple(self.offset.shape)} has not the scale's, {shape}"
+                f"{self.name.format('offset')} of shape {tuple(self.offset.shape)} must have the shape of the scale, "
+                f"{shape}"
             )
 
     def __call__(self, x: T, batch: int) -> T:
@@ -106,7 +107,7 @@ def joint_dequantizers(scale: T | None, offset: T | None, mode: int) -> tuple[De
     for name, values in (("scale", scale), ("offset", offset)):
         if values is not None and (values.dim() == 0 or values.size(0) != 2):
             raise ValueError(
-                f"antiquant_{name} of shape {tuple(values.shape)} is not [2, …]: keys' numbers, and values'"
+                f"antiquant_{name} of shape {tuple(values.shape)} is not valid; expected [2, …], for keys and values"
             )
 
     def part(number: int) -> Dequantizer:

@@ -90,7 +90,8 @@ def grouped_dynamic_block_quant(
         )
     if not 0 <= dst_type_max <= hifloat8.LARGEST or (dst_type_max and dst_type != HIF8):
         raise ValueError(
-            f"dst_type_max {dst_type_max} with dst_type {dst_type}: 0, and up to {hifloat8.LARGEST} of hifloat8"
+            f"dst_type_max {dst_type_max} with dst_type {dst_type}: expected 0, or up to {hifloat8.LARGEST} for "
+            "hifloat8"
         )
     if min_scale and dst_type == HIF8:
         raise ValueError(
@@ -120,7 +121,7 @@ def _check_rounding(dst_type: int, round_mode: str) -> None:
     if dst_type not in (HIF8, *FLOAT8) or round_mode != mode:
         also = "; hybrid, which is documented by its name alone, is not supported" if round_mode == "hybrid" else ""
         raise ValueError(
-            f"dst_type {dst_type} ({HIF8}, {E5M2}, {E4M3}), round_mode {round_mode!r}: rint is of {E5M2} and {E4M3}, round of "
+            f"dst_type {dst_type}, round_mode {round_mode!r}: expected {E5M2} or {E4M3} with rint, or round with "
             f"{HIF8} (hifloat8){also}"
         )
 
@@ -144,7 +145,8 @@ def grouped_quant_max(x: T, scale: T, group_list: T, *, round_mode: str = "rint"
     _check_scales(x, scale, group_list.numel())
     if not 0 < group_list.numel() <= _MOST_GROUPS or x.dim() < 2:
         raise ValueError(
-            f"{group_list.numel()} groups (1 to {_MOST_GROUPS}) of x {tuple(x.shape)} (2 dimensions or more)"
+            f"{group_list.numel()} groups of x {tuple(x.shape)}: expected 1 to {_MOST_GROUPS} groups, and at least two "
+            "dimensions"
         )
     if x.is_meta:
         return saturated(x.float(), dst_type), x.new_empty(group_list.numel())
@@ -159,4 +161,6 @@ def _check_scales(x: T, scale: T, groups: int) -> None:
     if scale.shape != (groups,):
         raise ValueError(f"scale of shape {tuple(scale.shape)} for {groups} groups: [{groups}] is expected")
     if not x.numel():
-        raise ValueError(f"x of shape {tuple(x.shape)} has no elements: documents do not say what its largest is")
+        raise ValueError(
+            f"x of shape {tuple(x.shape)} has no elements; expected at least one, for the scale is from the largest"
+        )

@@ -42,7 +42,8 @@ def packed(numbers: T, per_word: int = PACKED) -> T:
     """
     if numbers.size(-1) % per_word:
         raise ValueError(
-            f"the last dimension of {tuple(numbers.shape)} is not a multiple of {per_word}: so many are packed"
+            f"the last dimension of {tuple(numbers.shape)} must be a multiple of {per_word}, the numbers packed in one "
+            "element"
         )
     nibbles = (integers(numbers).to(torch.int64) & 15).unflatten(-1, (-1, per_word))
     joined: T = (nibbles << torch.arange(0, 4 * per_word, 4, device=numbers.device)).sum(-1)

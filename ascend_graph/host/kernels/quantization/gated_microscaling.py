@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.quantization.activation_quantization import gated
 from ascend_graph.host.kernels.quantization.microscaling import BLOCK, E4M3, no_maximum, quantized, quantized_by_groups
 from ascend_graph.host.kernels.registry import host_kernel
@@ -17,10 +18,11 @@ def _by_both_axes(x: T, group_index: T | None, dst_type: int, algorithm: int, mo
         return (*rows, *quantized(x, dst_type, -2, BLOCK, algorithm, mode))
     if x.dim() != 2 or group_index.dim() != 1 or not group_index.numel():
         raise ValueError(
-            f"group_index {tuple(group_index.shape)} of numbers of {tuple(x.shape)}: ends of groups are of matrices"
+            f"group_index {tuple(group_index.shape)} for x of {tuple(x.shape)}: expected the ends of groups in one "
+            "dimension, and x as a matrix"
         )
     if not group_index.is_meta and int(group_index[0]) <= 0:
-        raise ValueError(f"group_index {group_index.tolist()}: ends of groups are positive")
+        raise ValueError(f"group_index {group_index.tolist()}: expected positive ends of groups")
     return (*rows, *quantized_by_groups(x, group_index, dst_type, BLOCK, algorithm, mode))
 
 
@@ -60,17 +62,16 @@ def swiglu_backward_mx_quant_with_dual_axis(
     The order is independent of the halves' order in x.
     """
     no_maximum(max_dtype_value)
-    if dst_type != E4M3 or scale_alg != 1:
-        raise ValueError(
-            f"dst_type {dst_type} ({E4M3}, float8_e4m3fn), scale_alg {scale_alg} (1): no others are documented"
-        )
+    check_choice("dst_type", dst_type, E4M3)
+    check_choice("scale_alg", scale_alg, 1)
     if not 2 <= x.dim() <= 6 or x.size(-1) % (2 * BLOCK) or not x.numel():
         raise ValueError(
             f"x of shape {tuple(x.shape)}: 2 to 6 dimensions are expected, the last one a multiple of {2 * BLOCK}, none of them 0"
         )
     if y_grad.shape != (*x.shape[:-1], x.size(-1) // 2) or y_grad.dtype != x.dtype:
         raise ValueError(
-            f"y_grad {tuple(y_grad.shape)} of {y_grad.dtype} is not that of half of x, {tuple(x.shape)} of {x.dtype}"
+            f"y_grad {tuple(y_grad.shape)} of {y_grad.dtype}: expected half of x, {tuple(x.shape)} of {x.dtype}, in "
+            "the last dimension"
         )
     halves = x.float().chunk(2, -1)
     a, b = halves if activate_left else halves[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_count
 from ascend_graph.host.kernels.quantization import hifloat8
 from ascend_graph.host.kernels.registry import host_kernel
 
@@ -43,7 +44,8 @@ def swiglu_group_quant(
     if (scale is not None) != (quant_mode == _STATIC) or (scale is not None and scale.shape != (groups,)):
         shown = None if scale is None else tuple(scale.shape)
         raise ValueError(
-            f"scale {shown}, quant_mode {quant_mode}: quant_mode 2 has a scale of ({groups},), no other has one"
+            f"scale {shown}, quant_mode {quant_mode}: expected a scale of ({groups},) with quant_mode 2, and none with "
+            "any other"
         )
     flat = x.float().flatten(0, -2)
     gate, other, _ = _halves(flat, clamp_limit)
@@ -72,11 +74,10 @@ def _check_mode(mode: int, dst_type: int, block: int, rounded: bool, largest: fl
                 f"dst_type {dst_type} with quant_mode {mode}: {', '.join(map(str, _FLOAT8))} are supported; of floats of 4 bits documents "
                 "do not say what the scale is"
             )
-        if block not in (0, _BLOCKS[mode]) or (mode == _MX and not rounded) or origin:
-            raise ValueError(
-                f"quant_mode {mode}: block_size {block} (0, {_BLOCKS[mode]}), round_scale {rounded} (True with quant_mode 1), "
-                f"output_origin {origin} (False)"
-            )
+        check_choice(f"block_size with quant_mode {mode}", block, 0, _BLOCKS[mode])
+        check_choice("output_origin", origin, False)
+        if mode == _MX:
+            check_choice("round_scale with quant_mode 1", rounded, True)
     elif mode == _DYNAMIC and largest not in _LARGEST:
         raise ValueError(f"dst_type_max {largest} is not one of {', '.join(f'{n:g}' for n in _LARGEST)}")
 
@@ -87,10 +88,11 @@ def _check_rows(x: T, weight: T | None, group_index: T | None, limit: float, in_
         raise ValueError(f"x {tuple(x.shape)}: two to eight dimensions, the last one a multiple of 256, are supported")
     if in_groups and (x.dim() > 3 or width not in _WIDTHS or (x.dim() == 3 and x.size(0) > 31)):
         raise ValueError(
-            f"x {tuple(x.shape)} is not [t, d] or [1 to 31, s, d], d twice one of {', '.join(map(str, _WIDTHS))}"
+            f"x {tuple(x.shape)} is not valid; expected [t, d] or [1 to 31, s, d], with d twice one of "
+            f"{', '.join(map(str, _WIDTHS))}"
         )
-    if weight is not None and weight.numel() != x.numel() // x.size(-1):
-        raise ValueError(f"weight has {weight.numel()} numbers for {x.numel() // x.size(-1)} tokens")
+    if weight is not None:
+        check_count("weight", weight, x.numel() // x.size(-1), "token")
     if limit != -1 and limit <= 0:
         raise ValueError(f"clamp_limit {limit}: it is above 0, or -1 for none")
     if group_index is not None and x.dim() != 2:
@@ -105,7 +107,7 @@ def _ends(group_index: T | None, rows: int, is_meta: bool) -> list[int]:
         return [rows] * (1 if group_index is None else group_index.numel())
     counts = [int(count) for count in group_index.tolist()]
     if min(counts) < 0:
-        raise ValueError(f"group_index {counts}: no group has less than 0 rows")
+        raise ValueError(f"group_index {counts}: expected groups of 0 rows or more")
     return [min(sum(counts[: number + 1]), rows) for number in range(len(counts))]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, check_multiple, refuse_given
 from ascend_graph.host.kernels.quantization.activation_quantization import gated
 from ascend_graph.host.kernels.quantization.quantize import groups_of
 from ascend_graph.host.kernels.quantization.quantized_norms import normalized
@@ -34,8 +35,7 @@ def quantized(
     _check(dst_type, mode, algorithm)
     if least < 0 or (least and algorithm != 1):
         raise ValueError(f"max_low_bound {least} with scale_alg {algorithm}: it is positive, and of scale_alg 1")
-    if block <= 0 or block % BLOCK or block > 1024:
-        raise ValueError(f"blocksize {block} is not a multiple of {BLOCK} up to 1024")
+    check_multiple("blocksize", block, BLOCK, 1024)
     moved = x.float().movedim(axis, -1)
     length, count = moved.size(-1), -(-moved.size(-1) // block)
     blocks = torch.nn.functional.pad(moved, (0, count * block - length)).unflatten(-1, (count, block))
@@ -55,8 +55,7 @@ def paired(codes: T, axis: int = -1) -> T:
 
 
 def check_target(dst_type: int, mode: str) -> None:
-    if dst_type not in _EMAX:
-        raise ValueError(f"dst_type {dst_type} is not one of {', '.join(map(str, _EMAX))}")
+    check_choice("dst_type", dst_type, *_EMAX)
     if mode not in (_MODES if dst_type in _STEP else _MODES[:1]):
         raise ValueError(f"round_mode {mode!r} is not one of {', '.join(_MODES)}; of 8-bit floats it is rint")
 
@@ -83,7 +82,7 @@ def encoded(y: T, dst_type: int, mode: str) -> T:
     if dst_type in _FLOAT8:
         return y.clamp(-largest, largest).to(_FLOAT8[dst_type])
     if y.size(-1) % 2:
-        raise ValueError(f"the last dimension of {tuple(y.shape)} is odd: two numbers of 4 bits are a byte")
+        raise ValueError(f"the last dimension of {tuple(y.shape)} must be even: two numbers of 4 bits are a byte")
     step = torch.full_like(y, _STEP[dst_type])
     if dst_type == E2M1:
         step = torch.ldexp(step, (torch.frexp(y).exponent - 1).clamp(0, _EMAX[dst_type]))
@@ -195,7 +194,10 @@ def anti_mx_quant(x: T, mxscale: T, *, axis: int = -1, dst_type: int = 27) -> T:
     powers = mxscale.float().movedim(axis - 1 if axis < 0 else axis, -2).flatten(-2)
     count = -(-numbers.size(-1) // BLOCK)
     if powers.size(-1) != count + count % 2 or powers.shape[:-1] != numbers.shape[:-1]:
-        raise ValueError(f"mxscale {tuple(mxscale.shape)} does not suit blocks of {BLOCK} of {tuple(x.shape)}")
+        raise ValueError(
+            f"mxscale {tuple(mxscale.shape)}: expected a pair of scales for each two blocks of {BLOCK} of "
+            f"{tuple(x.shape)}"
+        )
     wide = powers.repeat_interleave(BLOCK, -1)[..., : numbers.size(-1)]
     return (numbers * wide).movedim(-1, axis).contiguous().to(torch_dtype(dst_type))
 
@@ -260,7 +262,7 @@ def swiglu_mx_quant(
 ) -> tuple[T, T]:
     """Compute a gated unit of the last dimension, and quantize it."""
     no_maximum(max_dtype_value)
-    if group_index is not None or group_mode or activate_dim not in (-1, x.dim() - 1):
-        raise ValueError(f"group_index, group_mode {group_mode} (0), activate_dim {activate_dim} (-1): not supported")
+    refuse_given("not supported", group_index=group_index, group_mode=group_mode)
+    check_choice("activate_dim", activate_dim, -1, x.dim() - 1)
     y = gated(x.float(), activate_left, swiglu_mode, clamp_limit, glu_alpha, glu_bias)
     return quantized(y, dst_type, axis, BLOCK, scale_alg, round_mode)

@@ -13,7 +13,7 @@ T = torch.Tensor
 def trans_quant_param(scale: T, offset: T | None = None, *, round_mode: int = 0) -> T:
     """Pack a scale in 19 bits, the upper ones of a float32, and an offset in 9 bits, into one int64."""
     if round_mode not in (0, 1):
-        raise ValueError(f"round_mode {round_mode} is not 0 (cut) or 1 (rounded)")
+        raise ValueError(f"round_mode {round_mode} must be 0 (cut) or 1 (rounded)")
     bits = scale.float().contiguous().view(torch.int32).to(torch.int64) & 0xFFFFFFFF
     if round_mode:
         bits = bits + 0x0FFF + ((bits >> 13) & 1)

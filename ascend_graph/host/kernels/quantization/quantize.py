@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice, check_count, check_shape
 from ascend_graph.host.kernels.quantization import hifloat8
 from ascend_graph.host.kernels.quantization.four_bits import as_int4, integers, packed, unpacked
 from ascend_graph.host.kernels.registry import host_kernel
@@ -35,8 +36,7 @@ def range_of(dst_type: int) -> tuple[float, float]:
 
 def saturated(x: T, dst_type: int = INT8, round_mode: str = "rint") -> T:
     """Round numbers and clamp them to the range of a dtype; for int32, pack eight 4-bit numbers in each."""
-    if round_mode not in _ROUND:
-        raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
+    check_choice("round_mode", round_mode, *_ROUND)
     low, high = range_of(dst_type)
     if dst_type == HIF8:
         raise ValueError(
@@ -84,10 +84,12 @@ def _smoothed(x: T, smooth_scales: T | None, group_index: T | None) -> T:
     if group_index is not None:
         rows = x.numel() // x.size(-1)
         if scales.size(0) != group_index.numel():
-            raise ValueError(f"smooth_scales {tuple(scales.shape)} has no row for each of {group_index.numel()} groups")
+            raise ValueError(
+                f"smooth_scales {tuple(scales.shape)} must have {group_index.numel()} rows, one for each group"
+            )
         scales = rows_by_group(scales, rows, group_index).reshape(x.shape)
-    elif scales.shape != x.shape[-1:]:
-        raise ValueError(f"smooth_scales of shape {tuple(scales.shape)} does not suit rows of {x.size(-1)}")
+    else:
+        check_shape("smooth_scales", scales, tuple(x.shape[-1:]), why="one for each column of x")
     return x.float() * scales
 
 
@@ -174,8 +176,7 @@ def _along(values: T, x: T, axis: int) -> T:
     """Align values of one dimension with an axis of ``x``."""
     if values.dim() != 1 or values.numel() == 1:
         return values
-    if values.numel() != x.size(axis):
-        raise ValueError(f"{values.numel()} scales or offsets; axis {axis} of {tuple(x.shape)} has {x.size(axis)}")
+    check_count("a scale or offset", values, x.size(axis), f"element of axis {axis} of x")
     return values.reshape([-1 if dim == axis % x.dim() else 1 for dim in range(x.dim())])
 
 
@@ -184,7 +185,8 @@ def group_quant(x: T, scale: T, group_index: T, offset: T | None = None, *, dst_
     """Quantize rows by the scales of their group; the groups are given by their ends."""
     if group_index.numel() != scale.size(0) or scale.size(1) != x.size(1):
         raise ValueError(
-            f"scale {tuple(scale.shape)} is not [{group_index.numel()} groups, {x.size(1)} columns] of group_index and x"
+            f"scale {tuple(scale.shape)} is not valid; expected [{group_index.numel()} groups, {x.size(1)} columns], "
+            "as group_index and x have"
         )
     if not x.is_meta:
         ends = group_index.tolist()
@@ -207,8 +209,7 @@ def quant_scatter(
     reduce: str | int = "update",
 ) -> T:
     """Scatter updates along an axis, quantized by scales for the last dimension."""
-    if quant_axis % updates.dim() != updates.dim() - 1:
-        raise ValueError(f"quant_axis {quant_axis} is not the last one of updates, {updates.dim() - 1}")
+    check_choice("quant_axis", quant_axis % updates.dim(), updates.dim() - 1)
     if reduce not in ("update", 1):  # 1 is what aclnnInplaceQuantScatter has
         raise ValueError(f"reduce {reduce!r} is not update")
     y = updates.float() / quant_scales.float().reshape(-1)
@@ -231,8 +232,7 @@ def quant_update_scatter(
     round_mode: str = "rint",
 ) -> T:
     """Run QuantScatter, as graphs call it."""
-    if round_mode != "rint":
-        raise ValueError(f"round_mode {round_mode!r} is not rint, the one for int8")
+    check_choice("round_mode", round_mode, "rint")
     return quant_scatter(
         var, indices, updates, quant_scales, quant_zero_points, axis=axis, quant_axis=quant_axis, reduce=reduce
     )

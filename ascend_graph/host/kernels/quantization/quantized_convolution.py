@@ -12,6 +12,7 @@ import torch
 
 from ascend_graph.environment import processor
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_dtype
 from ascend_graph.host.kernels.quantization import hifloat8
 from ascend_graph.host.kernels.quantization.packed_parameters import unpacked_parameter
 from ascend_graph.host.kernels.registry import host_kernel
@@ -58,14 +59,14 @@ def quant_convolution(
     """
     if (name := processor(os.environ)) != "Ascend950PR_9589":
         raise ValueError(
-            f"{name}, which the host stands for, does not have it for images by the documents; Ascend950PR_9589 has, and volumes are not supported"
+            f"{name}, which the host stands for, does not have this operator by the documents; expected "
+            "ASCEND_GRAPH_HOST_SOC=Ascend950PR_9589, and images (volumes are not supported)"
         )
     if input.dim() != 4 or weight.dim() != 4:
         raise ValueError(
             f"input {tuple(input.shape)}, weight {tuple(weight.shape)}: images, of four dimensions, are supported"
         )
-    if input.dtype != weight.dtype:
-        raise ValueError(f"input is {input.dtype} and weight {weight.dtype}: both are the same")
+    check_dtype("input", input, "weight", weight.dtype)
     x, filters = _numbers(input, "input"), _numbers(weight, "weight")
     for name, values in {"stride": stride, "padding": padding, "dilation": dilation}.items():
         least, most = _MOST[name]
@@ -73,7 +74,8 @@ def quant_convolution(
             raise ValueError(f"{name} {values}: two numbers from {least} to {most} are expected")
     if groups <= 0 or groups * weight.size(1) != input.size(1) or weight.size(0) % groups:
         raise ValueError(
-            f"weight {tuple(weight.shape)} of input {tuple(input.shape)}: groups {groups} times the weight's channels is the input's"
+            f"weight {tuple(weight.shape)} of input {tuple(input.shape)}: expected as many channels of input as "
+            f"groups, {groups}, times those of weight, and filters in equal groups"
         )
     if scale.shape != (weight.size(0),) or scale.dtype not in _PACKED:
         raise ValueError(
@@ -84,7 +86,7 @@ def quant_convolution(
             "bias with packed scales: documents add it after the scale, torch_npu's matmuls before; without bias it is supported"
         )
     if not -128 <= offset_x <= 127 or (offset_x and input.dtype is not torch.int8):
-        raise ValueError(f"offset_x {offset_x} of {input.dtype}: -128 to 127 of int8, 0 else")
+        raise ValueError(f"offset_x {offset_x} of {input.dtype}: expected -128 to 127 with int8, and 0 otherwise")
     target = torch_dtype(dtype)
     if target not in (allowed := _TARGETS[input.dtype]) or dtype == _HIFLOAT8 or round_mode not in ("rint", ""):
         raise ValueError(
@@ -121,7 +123,7 @@ def quant_conv2d(
             f"data_format {data_format!r} (NCHW), offset (none), strides {strides}, dilations {dilations} ([1, 1, …]): no others are supported"
         )
     if pads[::2] != pads[1::2]:
-        raise ValueError(f"pads {pads} differ before and after a dimension, which is not supported")
+        raise ValueError(f"pads {pads} must be the same before and after each dimension")
     return quant_convolution(
         x,
         filter,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_last
 from ascend_graph.host.kernels.nn.normalization import rms_norm_grad
 from ascend_graph.host.kernels.quantization.quantize import INT8, dynamic, fitted, saturated
 from ascend_graph.host.kernels.registry import host_kernel
@@ -12,8 +13,7 @@ T = torch.Tensor
 
 
 def normalized(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
-    if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
-        raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
+    check_last("gamma", gamma, x)
     wide = x.float()
     y = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
     return y if beta is None else y + beta.float()
@@ -112,8 +112,7 @@ def rms_norm_grad_quant(
     dst_type: int = INT8,
 ) -> tuple[T, T]:
     """Return the gradient, quantized by a given scale, and that of gamma."""
-    if quant_mode != "static":
-        raise ValueError(f"quant_mode {quant_mode!r} is not supported; static is")
+    check_choice("quant_mode", quant_mode, "static")
     dx, dgamma = rms_norm_grad(dy.float(), x.float(), rstd, gamma)
     scaled = dx / scale_x.float() if div_mode else dx * scale_x.float()
     return saturated(scaled if offset_x is None else scaled + offset_x.float(), dst_type), dgamma

@@ -7,6 +7,7 @@ import os
 import torch
 
 from ascend_graph.environment import processor
+from ascend_graph.host.kernels.checks import check_choice, refuse_given
 from ascend_graph.host.kernels.quantization.microscaling import quantized
 from ascend_graph.host.kernels.quantization.quantize import dynamic
 from ascend_graph.host.kernels.registry import host_kernel
@@ -36,27 +37,25 @@ def rotate_quant(
 
     For int8 and int4 each row has its own scale.
     """
-    if axis not in (-1, x.dim() - 1) or transpose_y or dst_type_max:
-        raise ValueError(
-            f"axis {axis} (-1, {x.dim() - 1}), trans {transpose_y} (false), dstTypeMax {dst_type_max} (0): no other is supported on the host"
-        )
+    check_choice("axis", axis, -1, x.dim() - 1)
+    check_choice("trans", transpose_y, False)
+    check_choice("dstTypeMax", dst_type_max, 0)
     if rotation.size(-1) != rotation.size(-2) or x.size(-1) % rotation.size(-1) or x.dtype != rotation.dtype:
         raise ValueError(
-            f"rotation {tuple(rotation.shape)}, {rotation.dtype}, of x {tuple(x.shape)}, {x.dtype}: a square that divides the rows, of one dtype"
+            f"rotation {tuple(rotation.shape)}, {rotation.dtype}, of x {tuple(x.shape)}, {x.dtype}: expected a square "
+            "whose size divides the rows of x, and the dtype of x"
         )
     if processor(os.environ) == "Ascend950PR_9589":
         return _microscaled(x, rotation, alpha, y_dtype, round_mode, scale_alg)
     length, size = x.size(-1), rotation.size(-1)
-    if y_dtype not in (_INT8, _INT32, _INT4) or alpha is not None or scale_alg:
-        raise ValueError(
-            f"y_dtype {y_dtype} (int8, int4), alpha (none), scaleAlg {scale_alg} (0): this SoC has no other"
-        )
+    check_choice("y_dtype", y_dtype, _INT8, _INT32, _INT4)
+    refuse_given("not supported by this SoC", alpha=alpha)
+    check_choice("scaleAlg", scale_alg, 0)
     if x.dim() != 2 or rotation.dim() != 2 or not 128 <= length <= 16000 or length % 8 or not 16 <= size <= 1024:
         raise ValueError(
             f"x {tuple(x.shape)} (rows of 128 to 16000, a multiple of 8), rotation {tuple(rotation.shape)} (16 to 1024): no other is supported"
         )
-    if round_mode not in ("", "rint"):
-        raise ValueError(f"roundMode {round_mode!r}: on the host 'rint' is supported")
+    check_choice("roundMode", round_mode, "", "rint")
     y, scale = dynamic(_rotated(x, rotation), y_dtype)
     return y, scale.squeeze(-1)
 
@@ -73,15 +72,18 @@ def _microscaled(x: T, rotation: T, alpha: T | None, y_dtype: int, round_mode: s
     size = rotation.size(-1)
     if y_dtype not in _MX or size not in (32, 64, 128) or rotation.dim() not in (2, 3):
         raise ValueError(
-            f"y_dtype {y_dtype} (float4_e2m1, float8_e4m3fn, float8_e5m2), rotation {tuple(rotation.shape)} (32, 64 or 128): this SoC has "
-            "no other"
+            f"y_dtype {y_dtype}, rotation {tuple(rotation.shape)}: expected float4_e2m1, float8_e4m3fn or float8_e5m2, "
+            "and a rotation of "
+            "32, 64 or 128"
         )
     if rotation.dim() == 3 and rotation.size(0) != x.size(-1) // size:
-        raise ValueError(f"rotation {tuple(rotation.shape)}: one for each of {x.size(-1) // size} groups of a row")
+        raise ValueError(
+            f"rotation {tuple(rotation.shape)}: expected {x.size(-1) // size} matrices, one for each group of a row"
+        )
     y = _rotated(x, rotation)
     if alpha is not None and not alpha.is_meta:
         if alpha.numel() != 1:
-            raise ValueError(f"alpha of shape {tuple(alpha.shape)} is not (1,)")
+            raise ValueError(f"alpha of shape {tuple(alpha.shape)} is not valid; expected (1,)")
         share = float(alpha)
         if 0 < share < 1:  # others have no effect
             groups = y.unflatten(-1, (-1, _CLAMPED))

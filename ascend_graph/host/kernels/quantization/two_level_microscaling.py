@@ -39,7 +39,7 @@ def dynamic_block_mx_quant(
             f"scale_alg {scale_alg} with dst_type {dst_type}: 0 is supported, and 2 with {E2M1} (float4_e2m1)"
         )
     if dst_type_max not in (_MAXIMA if scale_alg == 2 else (0.0,)):
-        raise ValueError(f"dst_type_max {dst_type_max} is 0, or 6 or 7 with scale_alg 2")
+        raise ValueError(f"dst_type_max {dst_type_max} is not supported; expected 0, or 6 or 7 with scale_alg 2")
     if x.dim() not in (2, 3) or not x.numel():
         raise ValueError(f"x of shape {tuple(x.shape)}: 2 or 3 dimensions are expected, none of them 0")
     rows, columns = x.shape[-2:]

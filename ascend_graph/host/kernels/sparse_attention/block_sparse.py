@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from ascend_graph.environment import processor
+from ascend_graph.host.kernels.checks import check_choice, check_shape, refuse_given
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -48,23 +49,27 @@ class _Shape:
         layout = layouts[0]
         if layouts[1] != layout or layout not in ("TND", "BNSD", "BSND") or query.dim() != len(layout):
             raise ValueError(
-                f"query {tuple(query.shape)}, qInputLayout and kvInputLayout {layouts}: TND, BNSD or BSND, the same for both"
+                f"query {tuple(query.shape)}, qInputLayout and kvInputLayout {layouts}: expected TND, BNSD or BSND, "
+                "the same for both, and its dimensions"
             )
         block = list(block) or [128, 128]
         if len(block) < 2 or block[0] <= 0 or block[1] <= 0 or block[1] % 128:
-            raise ValueError(f"blockShape {block}: two sizes above 0, the second a multiple of 128")
+            raise ValueError(f"blockShape {block}: expected two sizes above 0, the second a multiple of 128")
         heads = query.size(layout.index("N"))
         if key.shape != value.shape or key.dim() != query.dim() or key.size(-1) != query.size(-1):
             raise ValueError(
-                f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: they do not fit"
+                f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: expected key and "
+                "value of one shape, with the dimensions and the head size of query"
             )
         if key.size(layout.index("N")) != heads:
             raise ValueError(
-                f"{heads} heads of queries and {key.size(layout.index('N'))} of keys: on the host as many, for documents do not say which share one"
+                f"{heads} heads of queries and {key.size(layout.index('N'))} of keys; expected as many on the host, "
+                "for it is not documented which share one"
             )
         if (not lengths[0]) != (not lengths[1]) or (layout == "TND" and not lengths[0]):
             raise ValueError(
-                f"actualSeqLengths {list(lengths[0])}, actualSeqLengthsKv {list(lengths[1])}: both or neither, and both with TND"
+                f"actualSeqLengths {list(lengths[0])}, actualSeqLengthsKv {list(lengths[1])}: give both or neither, "
+                "and both with TND"
             )
         if layout == "TND":
             found = [list(part) for part in lengths]
@@ -82,10 +87,7 @@ class _Shape:
                 raise ValueError(f"query {tuple(query.shape)}, key {tuple(key.shape)}: there is one batch")
         longest = [max(part, default=0) for part in found] if layout == "TND" else most
         expected = (len(found[0]), heads, *(-(-size // part) for size, part in zip(longest, block, strict=False)))
-        if mask is None or tuple(mask.shape) != expected:
-            raise ValueError(
-                f"blockSparseMask of shape {None if mask is None else tuple(mask.shape)} is not {expected}"
-            )
+        check_shape("blockSparseMask", mask, expected)
         return cls(layout, found[0], found[1], (block[0], block[1]))
 
     def sequences(self) -> Iterator[tuple[int, slice, slice]]:
@@ -107,15 +109,8 @@ class _Shape:
         rows, columns = self.block
         named = mask[number].bool().repeat_interleave(rows, 1)[:, :queries].repeat_interleave(columns, 2)[..., :keys]
         if not bool(named.any(-1).all()):
-            raise ValueError(
-                "blockSparseMask has a block of queries without keys: documents do not say what its attention is"
-            )
+            raise ValueError("blockSparseMask has a block of queries without keys; expected a block of keys for each")
         return ~named
-
-
-def _check_reserved(**given: object) -> None:
-    if found := [name for name, value in given.items() if value]:
-        raise ValueError(f"{', '.join(found)}: not supported by the documents")
 
 
 @host_kernel("BlockSparseAttention")
@@ -142,7 +137,8 @@ def block_sparse_attention(
     softmax_lse_flag: int = 0,
 ) -> tuple[T, T]:
     """Return the result, and the logarithm of each row's sum if requested."""
-    _check_reserved(
+    refuse_given(
+        "reserved by the documents",
         attenMask=atten_mask is not None, blockTable=block_table is not None, maskType=mask_type, blockSize=block_size,
         preTokens=pre_tokens != _UNBOUNDED, nextTokens=next_tokens != _UNBOUNDED,
     )  # fmt: skip
@@ -173,10 +169,7 @@ def block_sparse_attention(
 
 
 def _check_key_heads(key: T, shape: _Shape, heads: int) -> None:
-    if heads != key.size(shape.layout.index("N")):
-        raise ValueError(
-            f"numKeyValueHeads {heads}: key {tuple(key.shape)} in layout {shape.layout} has another number of heads"
-        )
+    check_choice("numKeyValueHeads", heads, key.size(shape.layout.index("N")))
 
 
 @host_kernel("BlockSparseAttentionGrad")
@@ -202,7 +195,8 @@ def block_sparse_attention_grad(
     next_tokens: int = _UNBOUNDED,
 ) -> tuple[T, T, T]:
     """Return the gradients of queries, keys and values, from the logarithms of the rows' sums."""
-    _check_reserved(
+    refuse_given(
+        "reserved by the documents",
         attenMask=atten_mask is not None, maskType=mask_type, preTokens=pre_tokens != _UNBOUNDED,
         nextTokens=next_tokens != _UNBOUNDED,
     )  # fmt: skip
@@ -217,7 +211,8 @@ def block_sparse_attention_grad(
     _check_key_heads(key, shape, num_key_value_heads)
     if dout.shape != query.shape or attention_out.shape != query.shape or softmax_lse.shape != (*query.shape[:-1], 1):
         raise ValueError(
-            f"dout {tuple(dout.shape)}, attentionOut {tuple(attention_out.shape)}, softmaxLse {tuple(softmax_lse.shape)} are not those of query "
+            f"dout {tuple(dout.shape)}, attentionOut {tuple(attention_out.shape)}, softmaxLse "
+            f"{tuple(softmax_lse.shape)}: expected the shape of query, with a last size of 1 for softmaxLse, "
             f"{tuple(query.shape)}"
         )
     dq, dk, dv = (torch.zeros_like(x) for x in (query, key, value))

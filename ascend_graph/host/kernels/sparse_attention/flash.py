@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_count, check_multiple, check_shape
 from ascend_graph.host.kernels.quantization.hifloat8 import decoded
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.prototypes import DataType
@@ -18,13 +19,9 @@ EVERYTHING = 9223372036854775807
 
 
 def check_tokens(pre_tokens: int, next_tokens: int) -> None:
-    """Refuse a band of keys.
-
-    Raises:
-        ValueError: with the valid values.
-    """
-    if pre_tokens != EVERYTHING or next_tokens != EVERYTHING:
-        raise ValueError(f"preTokens {pre_tokens}, nextTokens {next_tokens}: 2^63 - 1 is valid")
+    """Refuse a band of keys."""
+    check_choice("preTokens", pre_tokens, EVERYTHING)
+    check_choice("nextTokens", next_tokens, EVERYTHING)
 
 
 @host_kernel("LightningIndexer")
@@ -48,13 +45,14 @@ def lightning_indexer(
 
     A score is the weighted sum over heads of their products with the key, each clamped at 0.
     """
-    if layout_query not in ("BSND", "TND") or layout_key not in (layout_query, "PA_BSND"):
-        raise ValueError(f"layout_query {layout_query!r} (BSND, TND), layout_key {layout_key!r} (the same, or PA_BSND)")
-    if sparse_mode not in (0, 3) or pre_tokens != EVERYTHING or next_tokens != EVERYTHING:
-        raise ValueError(f"sparse_mode {sparse_mode} (0, 3), pre_tokens, next_tokens (2^63 - 1): no other is supported")
+    check_choice("layout_query", layout_query, "BSND", "TND")
+    check_choice("layout_key", layout_key, layout_query, "PA_BSND")
+    check_choice("sparse_mode", sparse_mode, 0, 3)
+    check_tokens(pre_tokens, next_tokens)
     if key.size(-2) != 1 or query.shape[:-1] != weights.shape or query.size(-1) != key.size(-1):
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)} with one head, weights {tuple(weights.shape)}: they do not fit"
+            f"query {tuple(query.shape)}, key {tuple(key.shape)} weights {tuple(weights.shape)}: expected one head of "
+            "keys, of the size of query, and a weight for each query and head"
         )
     indices = query.new_full((*query.shape[:-2], 1, sparse_count), -1, dtype=torch.int32)
     values = query.new_full(indices.shape if return_values else (0,), -torch.inf)
@@ -62,8 +60,7 @@ def lightning_indexer(
         return indices, values
     keys = sequences(key, actual_seq_lengths_key, layout_key, block_table)
     places = spans(query, actual_seq_lengths_query, layout_query)
-    if len(keys) != len(places):
-        raise ValueError(f"{len(places)} sequences of queries, {len(keys)} of keys")
+    check_count("the lengths of keys", keys, len(places), "sequence of queries")
     for (row, start, end), known in zip(places, keys, strict=True):
         q, w = (x[row, start:end] if row is not None else x[start:end] for x in (query, weights))
         scores = (torch.einsum("snd,kd->snk", q.float(), known.float()).relu() * w.float().unsqueeze(-1)).sum(1)
@@ -81,16 +78,13 @@ def lightning_indexer(
 
 def _check_chosen_keys(sparse_block_size: int, key: T, value: T, query: T, sparse_indices: T) -> None:
     """Raise if keys, values or their indices do not fit the queries."""
-    if not 1 <= sparse_block_size <= 128 or sparse_block_size & (sparse_block_size - 1):
-        raise ValueError(f"sparse_block_size {sparse_block_size} is not a power of 2 from 1 to 128")
+    check_choice("sparse_block_size", sparse_block_size, 1, 2, 4, 8, 16, 32, 64, 128)
     if key.size(-2) != 1 or key.shape != value.shape or query.size(-1) != key.size(-1):
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: one head of keys, all of one size"
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: expected one head of "
+            "keys, and one size for all"
         )
-    if sparse_indices.shape[:-1] != (*query.shape[:-2], 1):
-        raise ValueError(
-            f"sparse_indices of shape {tuple(sparse_indices.shape)} has no row for each of {tuple(query.shape)}"
-        )
+    check_shape("sparse_indices", sparse_indices, (*query.shape[:-2], 1, "blocks"), why="a row for each token of query")
 
 
 @host_kernel("SparseFlashAttention")
@@ -120,14 +114,13 @@ def sparse_flash_attention(
 
     Index -1 selects no block.
     """
-    if layout_query not in ("BSND", "TND") or layout_kv not in (layout_query, "PA_BSND"):
-        raise ValueError(f"layout_query {layout_query!r} (BSND, TND), layout_kv {layout_kv!r} (the same, or PA_BSND)")
-    if sparse_mode not in (0, 3) or pre_tokens != EVERYTHING or next_tokens != EVERYTHING:
-        raise ValueError(f"sparse_mode {sparse_mode} (0, 3), pre_tokens, next_tokens (2^63 - 1): no other is supported")
-    if attention_mode != 2 or query_rope is None or key_rope is None:
-        raise ValueError(
-            f"attention_mode {attention_mode} (2), query_rope and key_rope (required): no other is supported"
-        )
+    check_choice("layout_query", layout_query, "BSND", "TND")
+    check_choice("layout_kv", layout_kv, layout_query, "PA_BSND")
+    check_choice("sparse_mode", sparse_mode, 0, 3)
+    check_tokens(pre_tokens, next_tokens)
+    check_choice("attention_mode", attention_mode, 2)
+    if query_rope is None or key_rope is None:
+        raise ValueError("query_rope and key_rope are required")
     _check_chosen_keys(sparse_block_size, key, value, query, sparse_indices)
     out, heads = torch.zeros_like(query), query.size(-2)
     shape = (1, query.size(0), heads) if layout_query == "TND" else (query.size(0), 1, query.size(1), heads)
@@ -136,8 +129,7 @@ def sparse_flash_attention(
         return out, largest, total
     keys, values, ropes = (sequences(x, actual_seq_lengths_kv, layout_kv, block_table) for x in (key, value, key_rope))
     places = spans(query, actual_seq_lengths_query, layout_query)
-    if len(keys) != len(places):
-        raise ValueError(f"{len(places)} sequences of queries, {len(keys)} of keys")
+    check_count("the lengths of keys", keys, len(places), "sequence of queries")
     for (row, start, end), k_nope, v, k_rope in zip(places, keys, values, ropes, strict=True):
         k = torch.cat([k_nope, k_rope], -1).float()
         for n in range(start, end):
@@ -161,8 +153,7 @@ def _places(
 ) -> Iterator[tuple[tuple[int | None, int, int], tuple[int | None, int, int]]]:
     """Yield the positions of each sequence's queries and keys."""
     queries, keys = (spans(x, part, layout) for x, part in zip((query, key), lengths, strict=True))
-    if len(queries) != len(keys):
-        raise ValueError(f"{len(queries)} sequences of queries, {len(keys)} of keys")
+    check_count("the lengths of keys", keys, len(queries), "sequence of queries")
     yield from zip(queries, keys, strict=True)
 
 
@@ -182,26 +173,21 @@ def _check_gradient_inputs(
     widths = (query.size(-1), key.size(-1), query_rope.size(-1), key_rope.size(-1))
     if widths != (512, 512, 64, 64) or key.size(-2) != 1 or (value is not None and value.shape != key.shape):
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {None if value is None else tuple(value.shape)}: one head of keys "
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value "
+            f"{None if value is None else tuple(value.shape)}: expected one head of keys "
             f"and values, 512 wide, of which 64 more are rotated; {widths}"
         )
-    if count % 1024 or not count or count > 8192 or sparse_indices.shape[:-1] != (*query.shape[:-2], 1):
-        raise ValueError(
-            f"sparseIndices of shape {tuple(sparse_indices.shape)}: a multiple of 1024 up to 8192 for each of {tuple(query.shape[:-2])}"
-        )
+    check_multiple("the last dimension of sparseIndices", count, 1024, 8192)
+    check_shape("sparseIndices", sparse_indices, (*query.shape[:-2], 1, count))
     statistics = (1, query.size(0), heads) if layout == "TND" else (query.size(0), 1, query.size(1), heads)
-    if softmax_max.shape != statistics or softmax_sum.shape != statistics:
-        raise ValueError(
-            f"softmaxMax {tuple(softmax_max.shape)}, softmaxSum {tuple(softmax_sum.shape)}: {statistics} is expected, as the attention "
-            "gives them with return_softmax_lse"
-        )
+    for name, values in (("softmaxMax", softmax_max), ("softmaxSum", softmax_sum)):
+        check_shape(name, values, statistics, why="as the attention gives them with return_softmax_lse")
 
 
 def _check_gradient_attrs(layout: str, sparse_mode: int, sparse_block_size: int) -> None:
-    if layout not in ("BSND", "TND") or sparse_mode not in (0, 3):
-        raise ValueError(f"layout {layout!r} (BSND, TND), sparseMode {sparse_mode} (0, 3): no other is supported")
-    if sparse_block_size not in (1, 8, 16, 32, 64):
-        raise ValueError(f"sparseBlockSize {sparse_block_size}: expected one of 1, 8, 16, 32, 64")
+    check_choice("layout", layout, "BSND", "TND")
+    check_choice("sparseMode", sparse_mode, 0, 3)
+    check_choice("sparseBlockSize", sparse_block_size, 1, 8, 16, 32, 64)
 
 
 @host_kernel("SparseFlashAttentionGrad", ignores=("deterministic",))
@@ -297,7 +283,8 @@ def _check_quantized_keys(
         )
     if query.size(-1) != 576 or key.size(-1) != 656 or key.element_size() != 1:
         raise ValueError(
-            f"query {tuple(query.shape)} is not 576 wide, or key {tuple(key.shape)} not 656 of 8 bits: 512 and 64 numbers, and 4 scales"
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}: expected a query 576 wide, and a key of 656 bytes, "
+            "512 and 64 numbers and 4 scales"
         )
     if not 1 <= sparse_block_size <= 16 or (layout_kv == "PA_BSND" and key.size(1) % sparse_block_size):
         raise ValueError(f"sparse_block_size {sparse_block_size}: valid are 1 to 16, which divide a page of keys")
@@ -308,7 +295,7 @@ def _unpacked_keys(key: T, query: T, value: T) -> tuple[T, T]:
     raw = key.view(torch.uint8)
     nope, rope, scales = raw.split((512, 128, 16), -1)
     if not query.is_meta and not torch.equal(value.view(torch.uint8)[..., :512], nope):
-        raise ValueError("value is not what the key begins with: attention_mode 2 has one tensor for both")
+        raise ValueError("value must be the first 512 elements of each key: attention_mode 2 has one tensor for both")
     kind = getattr(key, "ge_dtype", None)
     numbers = decoded(nope) if kind == DataType.HIFLOAT8 else nope.contiguous().view(key.dtype).float()
     k = numbers * scales.contiguous().view(torch.float32).repeat_interleave(128, -1)

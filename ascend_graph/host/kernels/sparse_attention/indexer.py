@@ -38,8 +38,9 @@ def _check_quantized(
     valid = {torch.int8: (halves,), torch.float8_e4m3fn: (wide, halves), torch.uint8: (wide,)}.get(query.dtype, ())
     if query.dtype != key.dtype or given not in valid:
         raise ValueError(
-            f"query {query.dtype}, key {key.dtype}; weights, queryDequantScale, keyDequantScale {given}: documents have int8 with {halves}, "
-            f"float8_e4m3fn with {wide} or {halves}, and hifloat8 with {wide}"
+            f"query {query.dtype}, key {key.dtype}; weights, queryDequantScale, keyDequantScale {given}: expected int8 "
+            f"with {halves}, "
+            f"float8_e4m3fn with {wide} or {halves}, or hifloat8 with {wide}"
         )
     if not 1 <= sparse_count <= 2048 or query.size(-1) != 128 or not 1 <= query.size(-2) <= 64:
         raise ValueError(
@@ -47,7 +48,8 @@ def _check_quantized(
         )
     if query_dequant_scale.shape != query.shape[:-1] or key_dequant_scale.shape != key.shape[:-1]:
         raise ValueError(
-            f"queryDequantScale {tuple(query_dequant_scale.shape)}, keyDequantScale {tuple(key_dequant_scale.shape)}: one for each of "
+            f"queryDequantScale {tuple(query_dequant_scale.shape)}, keyDequantScale {tuple(key_dequant_scale.shape)}: "
+            "expected one for each of "
             f"{tuple(query.shape[:-1])} and {tuple(key.shape[:-1])}"
         )
     if layout_key == "PA_BSND" and (key.size(1) % 16 or key.size(1) > 1024):

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice, check_count, check_multiple, check_shape, listed
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.sparse_attention.flash import EVERYTHING, check_tokens, spans
 from ascend_graph.host.kernels.sparse_attention.indexer import F32
@@ -56,8 +57,7 @@ def _sequences(
 ) -> Iterator[_Sequence]:
     """Yield all sequences; with ``longer`` refuse one with fewer keys than queries."""
     queries, keys = (spans(x, part, layout) for x, part in zip((query, key), lengths, strict=True))
-    if len(queries) != len(keys):
-        raise ValueError(f"{len(queries)} sequences of queries, {len(keys)} of keys")
+    check_count("the lengths of keys", keys, len(queries), "sequence of queries")
     for (row, start, end), (_, k_start, k_end) in zip(queries, keys, strict=True):
         if longer and k_end - k_start < end - start:
             raise ValueError(
@@ -67,12 +67,12 @@ def _sequences(
 
 
 def _check_layout(layout: str, mode: int, modes: tuple[int, ...], *tensors: T) -> None:
-    dims = {"BSND": 4, "TND": 3}.get(layout)
-    if dims is None or mode not in modes:
-        raise ValueError(f"layout {layout!r} (BSND, TND), sparseMode {mode} {modes}: no other is supported")
+    check_choice("layout", layout, "BSND", "TND")
+    check_choice("sparseMode", mode, *modes)
+    dims = len(layout)
     if any(x.dim() != dims for x in tensors):
         raise ValueError(
-            f"tensors of shapes {[tuple(x.shape) for x in tensors]}: layout {layout} has {dims} dimensions"
+            f"tensors of shapes {[tuple(x.shape) for x in tensors]}: expected {dims} dimensions, as layout {layout} has"
         )
 
 
@@ -85,12 +85,14 @@ def _check_index(query: T, key: T, weights: T, heads: tuple[int, ...] | range) -
         or weights.shape != query.shape[:-1]
     ):
         raise ValueError(
-            f"queries {tuple(query.shape)} (heads: {shown}), keys {tuple(key.shape)} (one head), weights {tuple(weights.shape)}: 128 wide, and a "
+            f"queries {tuple(query.shape)} (heads: {shown}), keys {tuple(key.shape)} (one head), weights "
+            f"{tuple(weights.shape)}: expected 128 columns, and a "
             "weight for each query and head"
         )
     if key.dtype != query.dtype or weights.dtype not in (query.dtype, F32):
         raise ValueError(
-            f"queries {query.dtype}, keys {key.dtype}, weights {weights.dtype}: of one dtype, weights float32, too"
+            f"queries {query.dtype}, keys {key.dtype}, weights {weights.dtype}: expected one dtype for all, or float32 "
+            "weights"
         )
 
 
@@ -112,8 +114,7 @@ def lightning_indexer_grad(
 ) -> tuple[T, T, T]:
     """Return the gradients of queries, keys and weights, from those of the selected keys' scores."""
     check_tokens(pre_tokens, next_tokens)
-    if head_num not in (0, query.size(-2)):  # torch_npu says 0
-        raise ValueError(f"headNum {head_num}: query {tuple(query.shape)} has {query.size(-2)} heads")
+    check_choice("headNum", head_num, 0, query.size(-2))  # torch_npu says 0
     _check_layout(layout, sparse_mode, (0, 3), query, key)
     _check_index(query, key, weights, range(1, 65))
     if weights.dtype != query.dtype or dy.dtype != query.dtype:
@@ -121,7 +122,8 @@ def lightning_indexer_grad(
     chosen = (*query.shape[:-2], sparse_indices.size(-1))
     if chosen[-1] != 2048 or any(tuple(x.shape) not in (chosen, (*chosen[:-1], 1, 2048)) for x in (dy, sparse_indices)):
         raise ValueError(
-            f"sparseIndices {tuple(sparse_indices.shape)}, dy {tuple(dy.shape)}: 2048 for each of {tuple(query.shape[:-2])}"
+            f"sparseIndices {tuple(sparse_indices.shape)}, dy {tuple(dy.shape)}: expected 2048 for each of "
+            f"{tuple(query.shape[:-2])}"
         )
     dq, dk, dw = (torch.zeros_like(x, dtype=F32) for x in (query, key, weights))
     if not query.is_meta:
@@ -271,23 +273,23 @@ def _check_attention(
 ) -> None:
     if query.size(-2) not in _HEADS or query.size(-1) != width or key.shape[-2:] != (kv_heads, width):
         raise ValueError(
-            f"query {tuple(query.shape)} (heads: {_HEADS}), key {tuple(key.shape)} ({kv_heads} heads): {width} wide"
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}: expected {listed(_HEADS)} heads of queries, "
+            f"{kv_heads} of keys, all {width} wide"
         )
     if query.dtype != dtype or key.dtype != dtype:
-        raise ValueError(f"query {query.dtype}, key {key.dtype}, queryIndex {dtype}: all are of one dtype")
+        raise ValueError(f"query {query.dtype}, key {key.dtype}, queryIndex {dtype}: expected one dtype for all")
     if (query_rope is None) != (key_rope is None):
-        raise ValueError("queryRope and keyRope are both given, or neither")
+        raise ValueError("queryRope and keyRope go together: give both or neither")
     for name, x, rope in (("queryRope", query, query_rope), ("keyRope", key, key_rope)):
-        if rope is not None and tuple(rope.shape) != (*x.shape[:-1], 64):
-            raise ValueError(f"{name} of shape {tuple(rope.shape)} is not {(*x.shape[:-1], 64)}")
+        if rope is not None:
+            check_shape(name, rope, (*x.shape[:-1], 64))
 
 
 def _check_statistics(query: T, layout: str, heads: int, group: int | None, **tensors: T) -> None:
     tokens = (heads, query.size(0)) if layout == "TND" else (query.size(0), heads, query.size(1))
     expected = tokens if group is None else (*tokens, group)
     for name, x in tensors.items():
-        if tuple(x.shape) != expected:
-            raise ValueError(f"{name} of shape {tuple(x.shape)} is not {expected}")
+        check_shape(name, x, expected)
 
 
 @host_kernel("SparseLightningIndexerGradKLLoss", ignores=("deterministic",))
@@ -321,10 +323,8 @@ def sparse_lightning_indexer_grad_kl_loss(
     _check_attention(query, key, query_rope, key_rope, 512, 1, query_index.dtype)
     _check_statistics(query, layout, 1, query.size(-2), softmax_max=softmax_max, softmax_sum=softmax_sum)
     count = sparse_indices.size(-1)
-    if sparse_indices.shape[:-1] != (*query.shape[:-2], 1) or count % 1024 or not 1024 <= count <= 8192:
-        raise ValueError(
-            f"sparseIndices of shape {tuple(sparse_indices.shape)}: a multiple of 1024 up to 8192 for each of {tuple(query.shape[:-2])}"
-        )
+    check_multiple("the last dimension of sparseIndices", count, 1024, 8192)
+    check_shape("sparseIndices", sparse_indices, (*query.shape[:-2], 1, count))
     dq, dk, dw = (torch.zeros_like(x, dtype=F32) for x in (query_index, key_index, weight))
     loss = query.new_zeros(1, dtype=F32)
     if not query.is_meta:

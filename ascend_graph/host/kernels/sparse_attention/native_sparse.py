@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from ascend_graph.host.kernels.attention.attention import STATISTICS_WIDTH, softmax_with_statistics
+from ascend_graph.host.kernels.checks import check_between, check_choice, check_multiple, check_shape
 from ascend_graph.host.kernels.registry import host_kernel
 
 T = torch.Tensor
@@ -45,7 +46,7 @@ def _spans(names: str, *ends: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     for values in ends:
         if not values or any(a > b for a, b in zip([0, *values], values, strict=False)) or len(values) != len(ends[0]):
             shown = ", ".join(map(str, map(list, ends)))
-            raise ValueError(f"{names} {shown}: each has the ends of all sequences, which do not fall")
+            raise ValueError(f"{names} {shown}: expected the ends of all sequences in each, in ascending order")
     starts = ([0, *values[:-1]] for values in ends)
     for row in zip(*(zip(a, b, strict=True) for a, b in zip(starts, ends, strict=True)), strict=True):
         yield tuple(slice(start, end) for start, end in row)
@@ -115,16 +116,17 @@ def nsa_compress_attention(
 
     ``atten_mask`` hides keys; the blocks in ``topk_mask`` are selected first.
     """
-    if input_layout != "TND" or sparse_mode not in (0, 1):
-        raise ValueError(f"inputLayout {input_layout!r} (TND), sparseMode {sparse_mode} (0, 1): no other is supported")
+    check_choice("inputLayout", input_layout, "TND")
+    check_choice("sparseMode", sparse_mode, 0, 1)
     check_blocks(compress_block_size, compress_stride, select_block_size)
     tokens, heads, width = query.shape
     kv_heads = key.size(1)
     check_heads(heads, kv_heads, 127)
     if head_num != heads or 128 % (heads // kv_heads) or key.size(2) != width or value.size(2) > width:
         raise ValueError(
-            f"headNum {head_num}, query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: heads are headNum, those for "
-            "one of keys divide 128, and values are not wider than keys"
+            f"headNum {head_num}, query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: "
+            "expected headNum heads, a number of "
+            "them for each of keys that divides 128, and values not wider than keys"
         )
     ratio = select_block_size // compress_stride
     top, total = (query.new_zeros(tokens, heads, STATISTICS_WIDTH, dtype=torch.float32) for _ in range(2))
@@ -162,21 +164,19 @@ def _part(mask: T, name: str, rows: int, columns: int) -> T:
 def _check_selection(
     query: T, key: T, value: T, indices: T, heads: int, layout: str, mode: int, size: int, count: int
 ) -> None:
-    if layout != "TND" or mode not in (0, 2):
-        raise ValueError(f"inputLayout {layout!r} (TND), sparseMode {mode} (0, 2): no other is supported")
-    if not 16 <= size <= 128 or size % 16 or not 1 <= count <= 128 or size * count >= 128 * 64:
-        raise ValueError(
-            f"selectedBlockSize {size} (multiples of 16 up to 128), selectedBlockCount {count} (1 to 128): together less than {128 * 64}"
-        )
+    check_choice("inputLayout", layout, "TND")
+    check_choice("sparseMode", mode, 0, 2)
+    check_multiple("selectedBlockSize", size, 16, 128)
+    check_between("selectedBlockCount", count, 1, min(128, (128 * 64 - 1) // size), f"with blocks of {size}")
     check_heads(query.size(1), key.size(1), 32)
     widths = (query.size(2), key.size(2), value.size(2))
     if heads != query.size(1) or heads > 128 or key.shape[:2] != value.shape[:2] or widths != (192, 192, 128):
         raise ValueError(
-            f"headNum {heads}, query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: heads are headNum, up to 128, "
-            "queries and keys are 192 wide, and values 128"
+            f"headNum {heads}, query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: "
+            "expected headNum heads, up to 128, "
+            "queries and keys 192 wide, and values 128"
         )
-    if tuple(indices.shape) != (query.size(0), key.size(1), count):
-        raise ValueError(f"topkIndices of shape {tuple(indices.shape)} is not {(query.size(0), key.size(1), count)}")
+    check_shape("topkIndices", indices, (query.size(0), key.size(1), count))
 
 
 def _selections(
@@ -211,11 +211,14 @@ def _check_causal(mask: T, mode: int, queries: int, keys: int) -> None:
     All readings agree on mode 2 with a triangle that covers all scores.
     """
     if mode != 2:
-        raise ValueError(f"attenMask with sparseMode {mode}: on the host 2, for what it hides with 0 is not documented")
+        raise ValueError(
+            f"attenMask with sparseMode {mode} is not supported on the host; expected 2, for what 0 hides is not "
+            "documented"
+        )
     causal = torch.ones(queries, keys, dtype=torch.bool).triu(1)
     if not torch.equal(_part(mask, "attenMask", queries, keys), causal):
         raise ValueError(
-            "attenMask with sparseMode 2 is not a triangle: all keys after the query's own number are hidden"
+            "attenMask with sparseMode 2 must be a triangle: true for all keys after the number of the query"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ascend_graph.host.kernels.attention.attention import softmax_with_statistics
+from ascend_graph.host.kernels.checks import check_choice, check_multiple
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.sparse_attention.native_sparse import check_blocks, check_heads, importance
 
@@ -19,7 +20,8 @@ _ALWAYS_CHOSEN = 3
 def _check_single(lengths: Sequence[int], batch: int) -> None:
     if any(length != 1 for length in lengths) or len(lengths) not in (0, batch):
         raise ValueError(
-            f"actualQSeqLen {list(lengths)}: on the host every sequence has one query; which keys several of them see is not documented"
+            f"actualQSeqLen {list(lengths)}: expected one query for every sequence on the host; which keys several of "
+            "them see is not documented"
         )
 
 
@@ -31,9 +33,11 @@ def _single_queries(query: T, layout: str, heads: int) -> T:
     elif layout in ("BSND", "BSH") and size == (4 if layout == "BSND" else 3) and query.size(1) == 1:
         found = query[:, 0] if layout == "BSND" else query.reshape(batch, heads, -1)
     else:
-        raise ValueError(f"query {tuple(query.shape)} in layout {layout!r}: on the host every sequence has one query")
+        raise ValueError(
+            f"query {tuple(query.shape)} in layout {layout!r}: expected one query for every sequence on the host"
+        )
     if found.size(1) != heads:
-        raise ValueError(f"query {tuple(query.shape)} in layout {layout!r} has not {heads} heads")
+        raise ValueError(f"query {tuple(query.shape)} in layout {layout!r} must have {heads} heads")
     return found
 
 
@@ -65,7 +69,8 @@ def _token_counts(
     """Return the number of tokens of each sequence; raise if blocks do not fit them."""
     if len(actual_cmp_kv_seq_len) != batch or block_table.size(0) != batch:
         raise ValueError(
-            f"actualCmpKvSeqLen {list(actual_cmp_kv_seq_len)}, blockTable {tuple(block_table.shape)}: one for each of {batch} sequences"
+            f"actualCmpKvSeqLen {list(actual_cmp_kv_seq_len)}, blockTable {tuple(block_table.shape)}: expected one for "
+            f"each of {batch} sequences"
         )
     counts = [(length - 1) * compress_stride + compress_block_size for length in actual_cmp_kv_seq_len]
     if any(
@@ -91,8 +96,9 @@ def _check_widths(
         or v_width > 128
     ):
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: heads for one of keys divide 128, queries and keys "
-            "are as wide, up to 192, and values not wider, up to 128"
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}: expected heads that "
+            "divide 128 for each of keys, queries and keys "
+            "as wide, up to 192, and values not wider, up to 128"
         )
     return batch, v_width
 
@@ -123,8 +129,8 @@ def nsa_compress_attention_infer(
     """
     del attention_mask
     check_blocks(compress_block_size, compress_stride, select_block_size)
-    if layout not in ("TND", "BSND") or not 16 <= page_block_size <= 128 or page_block_size % 16:
-        raise ValueError(f"layout {layout!r} (TND, BSND), pageBlockSize {page_block_size} (multiples of 16 up to 128)")
+    check_choice("layout", layout, "TND", "BSND")
+    check_multiple("pageBlockSize", page_block_size, 16, 128)
     check_heads(num_heads, num_key_value_heads)
     queries = _single_queries(query, layout, num_heads)
     keys, values = (
@@ -178,22 +184,22 @@ def _check_selected(
         )
     if not 1 <= select_block_count <= max(actual_kv_seq_len) // select_block_size:
         raise ValueError(
-            f"selectBlockCount {select_block_count} of blocks of {select_block_size}: the longest sequence has {max(actual_kv_seq_len)} keys"
+            f"selectBlockCount {select_block_count} of blocks of {select_block_size}: expected 1 to "
+            f"{max(actual_kv_seq_len) // select_block_size}, for the longest sequence has {max(actual_kv_seq_len)} keys"
         )
     if topk_indices.shape[-2:] != (num_key_value_heads, select_block_count) or topk_indices.numel() != (
         batch * num_key_value_heads * select_block_count
     ):
         raise ValueError(
-            f"topkIndices of shape {tuple(topk_indices.shape)} has not ({num_key_value_heads}, {select_block_count}) for each of {batch}"
+            f"topkIndices of shape {tuple(topk_indices.shape)} is not valid; expected [{num_key_value_heads}, "
+            f"{select_block_count}] for each of {batch} sequences"
         )
 
 
 def _check_block_sizes(select_block_size: int, page_block_size: int) -> None:
     """Raise if block or page sizes are not those of the documents."""
-    if not 16 <= select_block_size <= 128 or select_block_size % 16 or page_block_size not in (64, 128):
-        raise ValueError(
-            f"selectBlockSize {select_block_size} (multiples of 16 up to 128), pageBlockSize {page_block_size} (64, 128)"
-        )
+    check_multiple("selectBlockSize", select_block_size, 16, 128)
+    check_choice("pageBlockSize", page_block_size, 64, 128)
 
 
 @host_kernel("NsaSelectedAttentionInfer", ignores=("sparse_mode",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.elementwise import scalar
 from ascend_graph.host.kernels.tensor.shape import ints
@@ -104,8 +105,9 @@ def stateless_bernoulli(shape: T, prob: T, seed: T, offset: T, *, dtype: int = 0
 @host_kernel("SimThreadExponential", writes=("x",))
 def sim_thread_exponential(x: T, *, count: int, lambda_: float, seed: int, offset: int) -> T:
     """Fill with exponentially distributed numbers, -ln(1 - u) / lambda of uniform u in (0, 1]."""
-    if count != x.numel() or lambda_ <= 0:
-        raise ValueError(f"count {count} (the number of elements, {x.numel()}), lambda {lambda_} (above 0)")
+    check_choice("count", count, x.numel())
+    if lambda_ <= 0:
+        raise ValueError(f"lambda {lambda_} must be above 0")
     if not x.is_meta:
         rest = torch.rand(x.shape, generator=_generator(torch.tensor([seed, offset])))  # 1 - u
         x.copy_(-torch.log(rest) / lambda_)
@@ -157,7 +159,7 @@ def drop_out_do_mask(x: T, mask: T, keep_prob: T) -> T:
 def drop_out_do_mask_v3(x: T, mask: T, keep_prob: T) -> T:
     """Apply a dropout mask with a byte or a boolean for each element."""
     if mask.numel() < x.numel():
-        raise ValueError(f"a mask of {mask.numel()} elements is too short for {x.numel()}")
+        raise ValueError(f"a mask of {mask.numel()} elements is too short; expected at least {x.numel()}")
     return _dropped_out(x, mask.reshape(-1)[: x.numel()].reshape(x.shape), keep_prob)
 
 
@@ -176,6 +178,6 @@ def bits_of(mask: T, count: int) -> T:
         ValueError: there are fewer.
     """
     if mask.numel() * 8 < count:
-        raise ValueError(f"a mask of {mask.numel()} bytes is too short for {count} elements")
+        raise ValueError(f"a mask of {mask.numel()} bytes is too short for {count} elements; expected a bit for each")
     bits = mask.reshape(-1, 1).view(torch.uint8) & _BITS.to(mask.device)
     return bits.reshape(-1)[:count]

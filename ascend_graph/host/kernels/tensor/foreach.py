@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.elementwise import scalar, wide
 
@@ -130,8 +131,7 @@ def norm(x: list[T], scalar: T) -> list[T]:
 @host_kernel("ForeachRoundOffNumber", dynamic=("x",), values=("roundMode",))
 def round_off_number(x: list[T], roundMode: T) -> list[T]:  # noqa: N803
     mode = int(roundMode)
-    if mode not in _ROUND:
-        raise ValueError(f"roundMode {mode} is not one of {', '.join(map(str, _ROUND))}")
+    check_choice("roundMode", mode, *_ROUND)
     return [_ROUND[mode](t) for t in x]
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.kernels.registry import check_range, host_kernel
+from ascend_graph.host.kernels.checks import check_range
+from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.elementwise import scalar
 from ascend_graph.host.kernels.tensor.shape import ints
 
@@ -62,7 +63,7 @@ def _placed(indices: list[T], mask: list[int]) -> list[T | None]:
     if not mask:
         return list(indices)
     if sum(map(bool, mask)) != len(indices):
-        raise ValueError(f"the mask {mask} does not fit {len(indices)} index tensors")
+        raise ValueError(f"the mask {mask} must be true for {len(indices)} dimensions, one for each index tensor")
     rest = iter(indices)
     return [next(rest) if used else None for used in mask]
 
@@ -268,7 +269,7 @@ def repeat_interleave_grad(y_grad: T, repeats: T, *, axis: int = -1) -> T:
     if y_grad.is_meta:
         return result
     if int(repeats.sum()) != y_grad.size(dim):
-        raise ValueError(f"repeats {repeats.tolist()} are not {y_grad.size(dim)} in all, the size of dimension {dim}")
+        raise ValueError(f"repeats {repeats.tolist()} must be {y_grad.size(dim)} in all, the size of dimension {dim}")
     sources = torch.arange(repeats.numel()).repeat_interleave(repeats.reshape(-1))
     return result.index_add(dim, sources, y_grad)
 

@@ -40,7 +40,9 @@ def string_format(x: list[T], *, template: str = "%s", placeholder: str = "%s", 
         raise HostRuntimeError(f"summarize is {summarize}; expected -1 for all elements, or a positive number")
     pieces = template.split(placeholder)
     if len(pieces) != len(x) + 1:
-        raise HostRuntimeError(f"template {template!r} has {len(pieces) - 1} placeholders for {len(x)} tensors")
+        raise HostRuntimeError(
+            f"template {template!r} has {len(pieces) - 1} placeholders for {len(x)} tensors; expected one for each"
+        )
     text = pieces[0] + "".join(_summary(t, summarize) + piece for t, piece in zip(x, pieces[1:], strict=True))
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 

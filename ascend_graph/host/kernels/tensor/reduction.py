@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_choice
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.elementwise import wide
 
@@ -101,8 +102,7 @@ def reduce_std_with_mean(
 ) -> T:
     # ``mean`` is by definition the mean of ``x``: computing it anew serves calls without dimensions, where TorchAir's
     # graph hands over ``x`` itself.
-    if invert:
-        raise ValueError("invert=True is not supported")
+    check_choice("invert", invert, False)
     return torch.std(x, dim or None, correction=correction if unbiased else 0, keepdim=keepdim)
 
 

@@ -98,12 +98,16 @@ def advance_step(
 ) -> tuple[T, T, T, T]:
     """Advance each sequence by one token, and compute the token's slot in the pages of its row of ``block_tables``."""
     if not 0 < num_queries <= num_seqs or block_tables.size(0) < num_queries or block_size <= 0:
-        raise ValueError(f"num_queries {num_queries} is not from 1 to num_seqs, {num_seqs}; block_size {block_size}")
+        raise ValueError(
+            f"num_queries {num_queries}, block_size {block_size}, block_tables of {block_tables.size(0)} rows: "
+            f"expected 1 to num_seqs, {num_seqs}, queries, with a row for each, and a block_size above 0"
+        )
     if not input_tokens.is_meta:
         positions = seq_lens[:num_queries].clone()
         if int(positions.min()) < 0 or int(positions.max()) // block_size >= block_tables.size(1):
             raise ValueError(
-                f"seq_lens {positions.tolist()}: a row of block_tables has {block_tables.size(1) * block_size}"
+                f"seq_lens {positions.tolist()}: expected 1 to {block_tables.size(1) * block_size}, as a row of "
+                "block_tables has"
             )
         rows = torch.arange(num_queries)
         pages = block_tables[rows, positions.long() // block_size]

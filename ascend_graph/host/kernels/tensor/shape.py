@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.kernels.checks import check_count
 from ascend_graph.host.kernels.quantization.four_bits import moves
 from ascend_graph.host.kernels.registry import host_kernel
 
@@ -120,7 +121,7 @@ def pack(x: list[T], *, axis: int = 0) -> T:
 @host_kernel("Unpack", views=("x",))
 def unpack(x: T, *, num: int, axis: int = 0) -> list[T]:
     if x.size(axis) != num:
-        raise ValueError(f"dimension {axis} of {list(x.shape)} does not unpack into {num} tensors")
+        raise ValueError(f"num {num}: expected {x.size(axis)}, the size of dimension {axis} of {list(x.shape)}")
     return list(x.unbind(axis))
 
 
@@ -156,8 +157,7 @@ def split_d(x: T, *, split_dim: int, num_split: int) -> list[T]:
 @host_kernel("SplitV", values=("size_splits", "split_dim"), views=("x",))
 def split_v(x: T, size_splits: T, split_dim: T, *, num_split: int) -> list[T]:
     sizes = ints(size_splits)
-    if len(sizes) != num_split:
-        raise ValueError(f"num_split is {num_split} and size_splits are {sizes}")
+    check_count("size_splits", sizes, num_split, "output (num_split)")
     return _split(x, sizes, int(split_dim))
 
 
@@ -166,7 +166,7 @@ def _split(x: T, sizes: list[int], dim: int) -> list[T]:
     free = sizes.count(-1)
     rest = x.size(dim) - sum(s for s in sizes if s != -1)
     if free and rest % free:
-        raise ValueError(f"dimension {dim} of {list(x.shape)} does not split into {free} equal parts")
+        raise ValueError(f"dimension {dim} of {list(x.shape)} must split into {free} equal parts")
     return [part.contiguous() for part in x.split([rest // free if s == -1 else s for s in sizes], dim)]
 
 
@@ -216,7 +216,7 @@ def strided_slice_v2(
     if axes is None:
         return _sliced(x, given, masks)
     if any(masks):
-        raise ValueError("masks together with axes are not supported")
+        raise ValueError("masks together with axes are not supported; give one or the other")
     whole = [(0, size, 1) for size in x.shape]
     for axis, part in zip(ints(axes), given, strict=True):
         whole[axis] = part
@@ -266,7 +266,10 @@ def _strided(x: T, size: list[int], stride: list[int], offset: int) -> T:
     x = x.contiguous()
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if 0 not in size and (min(stride, default=0) < 0 or offset < 0 or last >= x.numel()):
-        raise ValueError(f"size {size}, stride {stride} and offset {offset} reach outside of {x.numel()} elements")
+        raise ValueError(
+            f"size {size}, stride {stride} and offset {offset} reach outside of {x.numel()} elements; expected offsets "
+            "of 0 or more, within them"
+        )
     return x.as_strided(size, stride, x.storage_offset() + offset)
 
 
@@ -357,7 +360,7 @@ def _constant_pad(x: T, pairs: list[tuple[int, int]], value: T | None) -> T:
     # Not by F.pad with a number: the value is a tensor, without data where only shapes are wanted.
     shape = [n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
     if min(shape, default=0) < 0:
-        raise ValueError(f"{pairs} take away more than {list(x.shape)}")
+        raise ValueError(f"{pairs} must not take away more than {list(x.shape)} has")
     fill = x.new_zeros(()) if value is None else value.reshape(()).to(x.dtype)
     result = fill.expand(shape).clone(memory_format=torch.contiguous_format)
     inner, outer = x, result

@@ -63,7 +63,10 @@ def _bound(name: str) -> _Bound:
     check_function(function.symbol)
     kernel = find_host_kernel(function.op_type)
     if kernel is None:
-        raise HostRuntimeError(f"{function.symbol}: the host runtime has no kernel for {function.op_type}")
+        raise HostRuntimeError(
+            f"{function.symbol}: the host runtime has no kernel for {function.op_type}; load an operator package that "
+            "has it"
+        )
     return _Bound.of(function, _of_package(function, kernel) or kernel)
 
 
@@ -83,8 +86,9 @@ def _of_package(function: Function, kernel: HostKernel) -> HostKernel | None:
     given = kernel.inputs[: len(function.inputs)]
     if lacking := sorted({*given, *function.attrs} - {*found.inputs, *found.attrs}):
         raise HostRuntimeError(
-            f"{function.symbol}: an installed operator package replaces {function.op_type} by one without {', '.join(lacking)}, which this "
-            "function gives it; the package's prototype has to have CANN's inputs and attrs, or the operator another name"
+            f"{function.symbol}: an installed operator package replaces {function.op_type} by one without "
+            f"{', '.join(lacking)}, which this "
+            "function gives it; give the package's prototype CANN's inputs and attrs, or the operator another name"
         )
     order = (*given, *(name for name in found.inputs if name not in given))
 
@@ -161,7 +165,9 @@ class _Bound:
                 if name not in taken or tensor.format not in FORMATS:
                     raise HostRuntimeError(
                         f"{self.function.symbol}: {name} has the format {FORMATS.get(tensor.format, tensor.format)}; "
-                        f"ACL_FORMAT_ND (2){' and FRACTAL_NZ (29)' if name in taken else ''} is taken: torch_npu.npu_format_cast"
+                        "expected "
+                        f"ACL_FORMAT_ND (2){' and FRACTAL_NZ (29)' if name in taken else ''}. Cast it with "
+                        "torch_npu.npu_format_cast"
                     )
         self.prepared([like(argument) for argument in arguments])  # what does not fit is refused now
 
@@ -249,7 +255,7 @@ class _Bound:
                 if dtype is not None and dtype not in valid:
                     known = ", ".join(DataType(d).name for d in sorted(valid))
                     raise HostRuntimeError(
-                        f"{self.function.symbol}: {name} is {DataType(dtype).name}; documents have {known}"
+                        f"{self.function.symbol}: {name} is {DataType(dtype).name}; expected {known}"
                     )
 
 
@@ -309,7 +315,9 @@ class _Call:
         outputs, computed = self.bound.function.outputs, _tuple(results)
         lacking = [o.name for o in outputs[len(computed) :] if o.name is not None and not o.optional]
         if lacking:
-            raise HostRuntimeError(f"{self.bound.function.symbol}: the kernel computes no {', '.join(lacking)}")
+            raise HostRuntimeError(
+                f"{self.bound.function.symbol}: the kernel computes no {', '.join(lacking)}; pass null for it"
+            )
         written = []
         # A function may have fewer than its kernel.
         for number, (output, result) in enumerate(zip(outputs, computed, strict=False)):
@@ -328,7 +336,8 @@ class _Call:
         targets, results = listed(target), listed(result)
         if len(targets) != len(results):
             raise HostRuntimeError(
-                f"{self.bound.function.symbol}: {output.name} has {len(targets)} tensors; the operator computes {len(results)}"
+                f"{self.bound.function.symbol}: {output.name} has {len(targets)} tensors; expected {len(results)}, as "
+                "the operator computes"
             )
         for place, value in zip(targets, results, strict=True):
             if place.shape != value.shape or place.dtype != value.dtype:

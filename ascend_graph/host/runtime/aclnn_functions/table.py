@@ -87,7 +87,7 @@ def functions() -> Mapping[str, Function]:
     found: dict[str, Function] = {}
     for function in read(TABLE.read_text()):
         if function.name in found:
-            raise TableError(f"{function.symbol} is declared twice")
+            raise TableError(f"{function.symbol} is declared twice; remove one")
         found[function.name] = function
     return found
 
@@ -126,7 +126,7 @@ def _function(entry: str) -> Function:
     names = {p.name for p in parameters}
     call = ast.parse(match["call"], mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise TableError(f"no call of a kernel: {match['call']}")
+        raise TableError(f"expected the call of a kernel: {match['call']}")
     attrs = {keyword.arg or "": keyword.value for keyword in call.keywords}
     outputs = tuple(
         OutputParameter(None if text == "_" else text.rstrip("?"), text.endswith("?"))
@@ -137,7 +137,9 @@ def _function(entry: str) -> Function:
     absent = tuple((match["absent"] or "").split(", ")) if match["absent"] else ()
     unknown = (used - _CALLS | {o.name for o in outputs if o.name} | {*absent}) - names
     if unknown:
-        raise TableError(f"{entry.partition('(')[0]} has no parameter {', '.join(sorted(unknown))}")
+        raise TableError(
+            f"{entry.partition('(')[0]} has no parameter {', '.join(sorted(unknown))}; expected names of its parameters"
+        )
     return Function(match["name"], parameters, call.func.id, tuple(call.args), attrs, outputs, absent)
 
 
@@ -147,6 +149,7 @@ def _parameter(text: str, entry: str) -> CParameter:
     is_tensor = kind in ("aclTensor", "aclTensorList")
     if kind not in C_TYPES or not name.isidentifier() or (colon and (form != "NZ" or not is_tensor)):
         raise TableError(
-            f"'{text}' is not a parameter; types are {', '.join(C_TYPES)}, aclTensor:NZ, aclTensorList:NZ: {entry}"
+            f"'{text}' is not a parameter; expected a type of {', '.join(C_TYPES)}, aclTensor:NZ, aclTensorList:NZ: "
+            f"{entry}"
         )
     return CParameter(kind, name, bool(colon))

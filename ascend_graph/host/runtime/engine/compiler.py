@@ -62,7 +62,7 @@ def compile_model(model: bytes, options: Mapping[str, str]) -> CompiledGraph:
     del options  # they tune a device
     if looks:
         looks[-1].add(read_graph(model))
-        raise GraphCompileError("the graph is only read: pictures call no kernel")
+        raise GraphCompileError("the graph is only read; expected no run of it while a picture is made")
     with torch.no_grad():
         return _GraphCompiler(read_graph(model)).compile()
 
@@ -117,7 +117,10 @@ class _GraphCompiler:
         """Raise an error that names all kernels missing for the graph at once."""
         for op in self.nodes:
             if op.subgraph_name:
-                raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
+                raise GraphCompileError(
+                    f"node {op.name} ({op.type}): operators with subgraphs are not supported on the host; write the "
+                    "condition without torch.cond, or run this part in eager mode"
+                )
         missing = missing_kernels(self.nodes)
         if not missing:
             return
@@ -168,15 +171,15 @@ class _GraphCompiler:
         try:
             return self.slots[split_edge(edge)]
         except KeyError:
-            raise GraphCompileError(f"edge {edge!r} names no output of a node before it") from None
+            raise GraphCompileError(f"edge {edge!r} must name an output of a node before it") from None
 
     def _add_input(self, op: OpDef) -> None:
         index = op.attr["index"].i
         if index in self.inputs:
-            raise GraphCompileError(f"two graph inputs have index {index}")
+            raise GraphCompileError(f"two graph inputs have index {index}; expected one for each")
         descriptions = op.output_desc or op.input_desc
         if not descriptions:
-            raise GraphCompileError(f"node {op.name} ({op.type}) does not describe its tensor")
+            raise GraphCompileError(f"node {op.name} ({op.type}) must describe its tensor")
         slot, description = self._allocate(op, 1), descriptions[0]
         self.inputs[index] = slot
         self.memory.add(slot)
@@ -225,7 +228,8 @@ class _GraphCompiler:
         edges = data_edges(op)
         if len(edges) > len(op.input_desc):
             raise GraphCompileError(
-                f"node {op.name} ({op.type}) has {len(edges)} inputs and describes {len(op.input_desc)}"
+                f"node {op.name} ({op.type}) has {len(edges)} inputs; expected at most {len(op.input_desc)}, as it "
+                "describes"
             )
         names = [description.name for description in op.input_desc][: len(edges)]
         given = [(name, self._slot(edge)) for name, edge in zip(names, edges, strict=True)]
@@ -272,7 +276,7 @@ class _GraphCompiler:
                 if valid is None or given is None or not given.numel() or ge_dtype(given.dtype) in valid:
                     continue
                 known = ", ".join(DataType(dtype).name for dtype in sorted(valid))
-                raise HostRuntimeError(f"{name} is {ge_dtype(given.dtype).name}; documents have {known}")
+                raise HostRuntimeError(f"{name} is {ge_dtype(given.dtype).name}; expected {known}")
 
     def _isolated(self, kernel: HostKernel, sources: tuple[Source, ...], position: int) -> tuple[Source, ...]:
         """Return the sources of the node at ``position``, after copies that isolate its writes.

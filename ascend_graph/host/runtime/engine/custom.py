@@ -64,7 +64,7 @@ def _kernel(op_type: str) -> HostKernel:
                 outputs = [value if output is copy else output for output in outputs]
         lacking = [index for index, output in enumerate(outputs) if output is None]
         if lacking:
-            raise HostRuntimeError(f"{op_type}: Execute gave no memory to output {lacking[0]}")
+            raise HostRuntimeError(f"{op_type}: Execute must give memory to output {lacking[0]}")
         return outputs
 
     return HostKernel(

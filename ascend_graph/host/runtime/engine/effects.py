@@ -74,7 +74,9 @@ def checked(kernel: HostKernel, function: Callable[..., Any]) -> Callable[..., A
         results = function(*arguments, **attrs)
         for name, tensor, content in before:
             if not torch.equal(_bytes(tensor), content):
-                raise EffectError(f"{kernel.op_type}: the kernel wrote to input {name} and does not declare it")
+                raise EffectError(
+                    f"{kernel.op_type}: the kernel wrote to input {name} and must declare it: host_kernel(…, writes=)"
+                )
         _check_outputs(kernel, arguments, named, results)
         return results
 
@@ -98,15 +100,19 @@ def _check_outputs(
             if source is not None and _address(source) != _address(output):
                 name = kernel.inputs[position]
                 raise EffectError(
-                    f"{kernel.op_type}: output {index} is declared to be input {name} and is another tensor"
+                    f"{kernel.op_type}: output {index} is declared to be input {name} and is another tensor; return "
+                    "the input"
                 )
             continue
         for name, tensor in named:
             if tensor.numel() and _address(tensor) == _address(output) and name not in shareable:
-                raise EffectError(f"{kernel.op_type}: output {index} shares memory with input {name}, not declared")
+                raise EffectError(
+                    f"{kernel.op_type}: output {index} shares memory with input {name}, not declared; return a new "
+                    "tensor, or declare views="
+                )
         other = seen.setdefault(_address(output), index)
         if other != index and not kernel.views:
-            raise EffectError(f"{kernel.op_type}: outputs {other} and {index} share memory")
+            raise EffectError(f"{kernel.op_type}: outputs {other} and {index} share memory; return new tensors")
 
 
 def _address(tensor: torch.Tensor) -> int:

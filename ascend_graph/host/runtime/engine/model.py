@@ -47,7 +47,7 @@ def read_graph(model: bytes) -> GraphDef:
     try:
         definition.ParseFromString(model)
     except DecodeError as error:
-        raise GraphCompileError(f"not a serialized ge.proto.ModelDef: {error}") from error
+        raise GraphCompileError(f"expected a serialized ge.proto.ModelDef: {error}") from error
     if not definition.graph:
         raise GraphCompileError("ge.proto.ModelDef has no graph; expected one")
     return definition.graph[0]
@@ -58,7 +58,7 @@ def ordered_nodes(graph: GraphDef) -> list[OpDef]:
     nodes: dict[str, OpDef] = {}
     for op in graph.op:
         if op.name in nodes:
-            raise GraphCompileError(f"two nodes are named {op.name!r}")
+            raise GraphCompileError(f"two nodes are named {op.name!r}; expected a name of its own for each")
         nodes[op.name] = op
     order = {name: i for i, name in enumerate(nodes)}
     waiting: dict[str, int] = {}
@@ -67,7 +67,9 @@ def ordered_nodes(graph: GraphDef) -> list[OpDef]:
         sources = {split_edge(edge)[0] for edge in op.input if edge}
         for source in sources:
             if source not in nodes:
-                raise GraphCompileError(f"node {name} ({op.type}) reads {source!r}, which is not in the graph")
+                raise GraphCompileError(
+                    f"node {name} ({op.type}) reads {source!r}, which is not in the graph; expected a node of it"
+                )
             users.setdefault(source, []).append(name)
         waiting[name] = len(sources)
     ready = [order[name] for name, count in waiting.items() if count == 0]
@@ -82,7 +84,9 @@ def ordered_nodes(graph: GraphDef) -> list[OpDef]:
             if waiting[user] == 0:
                 heapq.heappush(ready, order[user])
     if len(result) != len(nodes):
-        raise GraphCompileError(f"the graph has a cycle through {next(n for n, c in waiting.items() if c)!r}")
+        raise GraphCompileError(
+            f"the graph must not have a cycle; it has one through {next(n for n, c in waiting.items() if c)!r}"
+        )
     return result
 
 
@@ -96,11 +100,11 @@ def placeholder(op: OpDef) -> torch.Tensor:
     for dimension in shape:
         count *= dimension
     if min(shape, default=0) < 0 or count * dtype.itemsize > size:
-        raise GraphCompileError(f"{size} bytes do not hold {dtype} of shape {shape}")
+        raise GraphCompileError(f"{size} bytes are too few; expected those of {dtype} of shape {shape}")
     if count == 0:
         return torch.empty(shape, dtype=dtype)
     if not _is_mapped(address, size):
-        raise GraphCompileError(f"{size} bytes at address {address:#x} are not memory of this process")
+        raise GraphCompileError(f"{size} bytes at address {address:#x} must be memory of this process")
     return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=dtype, count=count).reshape(shape)
 
 
@@ -182,7 +186,9 @@ def tensor_of(definition: TensorDef) -> torch.Tensor:
     for dimension in shape:
         count *= dimension
     if min(shape, default=0) < 0 or count * dtype.itemsize != len(definition.data):
-        raise GraphCompileError(f"a constant of {len(definition.data)} bytes is not {dtype} of shape {shape}")
+        raise GraphCompileError(
+            f"a constant has {len(definition.data)} bytes; expected those of {dtype} of shape {shape}"
+        )
     if count == 0:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)

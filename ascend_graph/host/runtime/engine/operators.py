@@ -46,7 +46,10 @@ def describe_operator(op_type: str) -> list[tuple[str, str, str]]:
     if prototype is None and kernel is not None:
         return _described(kernel)
     if prototype is None:
-        raise HostRuntimeError(f"no prototype of {op_type} is loaded, installed or documented by torchair")
+        raise HostRuntimeError(
+            f"no prototype of {op_type} is loaded, installed or documented by torchair; load its REG_OP with "
+            "load_prototypes"
+        )
     return [
         *(("i", p.name, p.kind.value) for p in prototype.inputs),
         *(("o", p.name, p.kind.value) for p in prototype.outputs),

@@ -97,10 +97,10 @@ class Step:
         """
         tensors = flat_results(results)
         if len(tensors) < self.targets:
-            raise HostRuntimeError(f"the kernel gave {len(tensors)} outputs, the node has {self.targets}")
+            raise HostRuntimeError(f"the kernel gave {len(tensors)} outputs; expected {self.targets}, as the node has")
         for tensor in tensors[: self.targets]:
             if not isinstance(tensor, torch.Tensor) and (tensor is not None or not self.kernel.optional_outputs):
-                raise HostRuntimeError(f"the kernel gave {type(tensor).__name__} where the node has a tensor")
+                raise HostRuntimeError(f"the kernel gave {type(tensor).__name__} ; expected a tensor")
         return tensors[: self.targets]
 
     def closure(self, inferred: Sequence[torch.Size | None]) -> Callable[[Slots], None]:

@@ -91,7 +91,7 @@ def _gather(operation: IrOperation) -> Function:
     def gather(a: Array, index: Array) -> Array:
         if index.size and (index.min() < 0 or index.max() >= size):
             worst = index.max() if index.max() >= size else index.min()
-            raise TritonProgramError(f"gather: index {worst} is out of range of a dimension of {size}")
+            raise TritonProgramError(f"gather: index {worst} is out of range; expected 0 to {size - 1}")
         a, index = together(a, index)
         return np.take_along_axis(a, index.astype(np.int64), axis + 1)
 
@@ -144,7 +144,9 @@ def _scaled(operation: IrOperation, side: str, a: Array, scale: Array | None, ax
     )
     element = _SCALED.get(int(number) if isinstance(number, int) else -1)
     if element is None:
-        raise TritonProgramError(f"dot_scaled: operands of four and six bits are not there, got number {number}")
+        raise TritonProgramError(
+            f"dot_scaled: operands of four and six bits are not supported, got number {number}; use float8"
+        )
     values = from_memory(a.view(np.uint8), element) if a.dtype.kind == "i" and element.startswith("f8") else a
     if scale is None:
         return values.astype(np.float32)
@@ -159,7 +161,7 @@ def _scaled(operation: IrOperation, side: str, a: Array, scale: Array | None, ax
 def _dot_scaled(operation: IrOperation) -> Function:
     element = operation.result_type.element
     if rounding(element) is None and element not in ("f32", "f16"):
-        raise TritonProgramError(f"dot_scaled: result of {element}")
+        raise TritonProgramError(f"dot_scaled: the result must be a float, got {element}")
 
     def dot(a: Array, b: Array, c: Array, a_scale: Array | None = None, b_scale: Array | None = None) -> Array:
         left = _scaled(operation, "lhs", a, a_scale, -1)
@@ -174,7 +176,7 @@ def _place(operation: IrOperation, sizes: tuple[int, ...]) -> tuple[list[int], l
     offsets = [int(i) for i in operation.attributes["static_offsets"]]
     strides = [int(i) for i in operation.attributes["static_strides"]]
     if any(size < 0 for size in sizes):
-        raise TritonProgramError(f"{operation.name}: sizes that are not constant")
+        raise TritonProgramError(f"{operation.name}: the sizes must be constant")
     return offsets, strides
 
 
@@ -201,7 +203,8 @@ def _check_slice(operation: IrOperation, index: tuple[Array, ...], shape: tuple[
     for axis, (places, size) in enumerate(zip(index[1:], shape, strict=True)):
         if places.size and (places.min() < 0 or places.max() >= size):
             raise TritonProgramError(
-                f"{operation.name}: elements {places.min()} to {places.max()} of dimension {axis}, which has {size}"
+                f"{operation.name}: elements {places.min()} to {places.max()} of dimension {axis} are out of range; "
+                f"expected 0 to {size - 1}"
             )
 
 

@@ -112,7 +112,18 @@ void ascendgraphSetInterruptHook(bool (*is_raised)(void));
 #ifdef __cplusplus
 }  // extern "C"
 
+#include <string>
+
 namespace ascend_graph::host {
+
+// Ends the text of an error that no program should be able to cause.
+constexpr const char* kReport =
+    "; this is a fault of ascend_graph: report it with the program and the output of ascend-graph doctor";
+
+// The error of a null argument: "aclrtGetDevice: deviceId is null; expected an address".
+inline int fail_null(int code, const std::string& function, const char* parameters) {
+    return ascendgraphFail(code, (function + ": " + parameters + " is null; expected an address").c_str());
+}
 
 // Where this thread's kernels are, as long as it lives.
 class WorkOn {

@@ -127,21 +127,25 @@ def test_gradients(layout: str) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
-        ({"block_shape": [3, 64]}, 161002, r"blockShape \[3, 64\]: two sizes above 0, the second a multiple of 128"),
+        (
+            {"block_shape": [3, 64]},
+            161002,
+            r"blockShape \[3, 64\]: expected two sizes above 0, the second a multiple of 128",
+        ),
         ({"inner_precise": 4}, 161002, r"innerPrecise 4 \(of torch.float16 on this SoC \(0, 1\)\)"),
         ({"actual_seq_lengths": [5, 6]}, 161002, r"there are 12 queries and 450 keys"),
         ({"actual_seq_lengths_kv": None}, 161002, r"both or neither, and both with TND"),
-        ({"num_key_value_heads": 1}, 161002, r"numKeyValueHeads 1: key"),
-        ({"block_shape": [4, 128]}, 161002, r"blockSparseMask of shape \(2, 2, 3, 3\) is not \(2, 2, 2, 3\)"),
+        ({"num_key_value_heads": 1}, 161002, r"numKeyValueHeads 1 is not supported; expected 2"),
+        ({"block_shape": [4, 128]}, 161002, r"blockSparseMask has the shape \[2, 2, 3, 3\]; expected \[2, 2, 2, 3\]"),
         (
             {"key": torch.zeros(450, 1, 64).half(), "value": torch.zeros(450, 1, 64).half()},
             161002,
-            "on the host as many",
+            "expected as many on the host",
         ),
         (
             {"block_sparse_mask": torch.zeros(2, 2, 3, 3, dtype=torch.int8)},
             561000,
-            "documents do not say what its attention is",
+            "expected a block of keys for each",
         ),
     ],
 )

@@ -78,11 +78,11 @@ def test_gradients(dtype: torch.dtype, with_mask: bool) -> None:
     ("number", "shape", "message"),
     [
         (0, (B, H, N, M, 48), "key1"),
-        (1, (B, H, 32, K, D), "key1 of shape"),
-        (2, (B, H, N, 256, D), "value1 of shape"),
-        (3, (B, H, M, 256, D), "key2 of shape"),
-        (4, (B, H, K, M, 64), "value2 of shape"),
-        (5, (B, H, N, 1, K), "atten_mask of shape"),
+        (1, (B, H, 32, K, D), "key1 has the shape"),
+        (2, (B, H, N, 256, D), "value1 has the shape"),
+        (3, (B, H, M, 256, D), "key2 has the shape"),
+        (4, (B, H, K, M, 64), "value2 has the shape"),
+        (5, (B, H, N, 1, K), "atten_mask has the shape"),
     ],
 )
 @naming_what_is_lacking()

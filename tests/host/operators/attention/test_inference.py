@@ -403,8 +403,8 @@ def test_incre_flash_attention(layout: str) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"num_heads": 3}, "num_heads 3 is not the N of query"),
-        ({"num_key_value_heads": 3}, "num_key_value_heads 3 does not divide num_heads 4"),
+        ({"num_heads": 3}, "num_heads 3: expected N of query"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads 3: expected a divisor of num_heads, 4"),
         ({"sparse_mode": 3}, "sparse_mode 3 needs atten_mask"),
         ({"sparse_mode": 6}, "sparse_mode 6 is not supported"),
         ({"actual_seq_lengths_kv": [6, 7]}, "actual_seq_lengths_kv .* each must be from 0 to 6"),
@@ -420,7 +420,7 @@ def test_what_is_documented_as_invalid_is_refused(change: dict[str, Any], text: 
 def test_a_block_out_of_range_is_refused(block: int) -> None:
     q, cache = made(1, 2, 1).npu(), torch.zeros(4, 8, 32, dtype=HALF).npu()
     table = torch.tensor([[0, block]], dtype=torch.int32).npu()
-    with pytest.raises(RuntimeError, match="block_table .* has blocks 0 to 3"):
+    with pytest.raises(RuntimeError, match="block_table .*: expected blocks 0 to 3"):
         torch_npu.npu_fused_infer_attention_score(
             q,
             cache,

@@ -111,7 +111,10 @@ def test_gradient() -> None:
     ("change", "message"),
     [
         ({"input_layout": "BNSD"}, "inputLayout 'BNSD'"),
-        ({"query": torch.zeros(1, 7201, HEADS, SIZE, dtype=torch.uint8)}, "documents have queries and keys"),
+        (
+            {"query": torch.zeros(1, 7201, HEADS, SIZE, dtype=torch.uint8)},
+            "expected the heads of query as headNum, and queries and keys",
+        ),
         ({"d_scale_q": torch.ones(1, HEADS, 15, 1)}, "dScaleQ of shape"),
         ({"p_scale": torch.ones(2)}, "pScale of shape"),
         ({"d_scale_k": torch.ones(1, HEADS, 2, 1).half()}, "dScaleK is FLOAT16"),

@@ -350,9 +350,9 @@ def attend_to_quantized(
     ("change", "message"),
     [
         ({"key_quant_mode": 0}, r"valid are \(2, 2, 1, 128, 64\)"),
-        ({"attention_mode": 0}, r"attention_mode 0 \(2\)"),
+        ({"attention_mode": 0}, r"attention_mode 0 is not supported; expected 2"),
         ({"sparse_block_size": 32}, r"sparse_block_size 32: valid are 1 to 16"),
-        ({"value": torch.ones(1, 16, 1, 512, dtype=torch.int8)}, r"value is not what the key begins with"),
+        ({"value": torch.ones(1, 16, 1, 512, dtype=torch.int8)}, r"value must be the first 512 elements of each key"),
     ],
 )
 def test_other_quantized_keys_are_refused(change: dict[str, Any], message: str) -> None:

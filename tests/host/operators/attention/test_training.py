@@ -160,7 +160,7 @@ def test_a_sink_takes_a_share() -> None:
     [
         ({"sparse_mode": 3}, "sparse_mode 3 needs atten_mask"),
         ({"sparse_mode": 9}, "sparse_mode"),
-        ({"atten_mask": torch.ones(2, 2, dtype=torch.bool)}, "atten_mask of shape .* is smaller"),
+        ({"atten_mask": torch.ones(2, 2, dtype=torch.bool)}, "atten_mask has the shape .*; expected at least"),
     ],
 )
 def test_what_is_documented_as_invalid_is_refused(options: dict[str, Any], text: str) -> None:

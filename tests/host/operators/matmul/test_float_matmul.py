@@ -147,9 +147,12 @@ def test_microscaling(dtype: Any, transposed: bool, k: int) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"pertoken_scale": torch.ones(4)}, r"x1Scale of shape \(4,\) is not \[1\] or \[5\]"),
-        ({"scale": torch.ones(7)}, r"x2Scale of shape \(7,\) is not \[1\] or \[8\]"),
-        ({"x2": torch.zeros(48, 8, dtype=torch.uint8), "x2_dtype": HIF8}, "on the host both are of one kind"),
+        ({"pertoken_scale": torch.ones(4)}, r"x1Scale has the shape \[4\]; expected \[1\] or \[5\]"),
+        ({"scale": torch.ones(7)}, r"x2Scale has the shape \[7\]; expected \[1\] or \[8\]"),
+        (
+            {"x2": torch.zeros(48, 8, dtype=torch.uint8), "x2_dtype": HIF8},
+            "expected one kind of dtype for both on the host",
+        ),
         ({"bias": torch.ones(8).half()}, r"bias is torch.float16 \(float32\)"),
         ({"output_dtype": torch.int8}, r"the result is torch.int8 \(float16, bfloat16, float32\)"),
         (
@@ -238,7 +241,7 @@ def test_batches_behind_rows_by_packed_scales() -> None:
         ({"perm_x2": [1, 0, 2]}, r"permX2 \[1, 0, 2\] \(\[0, 1, 2\], \[0, 2, 1\]\)"),
         ({"batch_split_factor": 3}, r"batchSplitFactor 3 \(1\)"),
         ({"x1_scale": torch.ones(4)}, r"x1Scale \(4,\), x2Scale \(128,\): \(5,\) and \(128,\) are expected"),
-        ({"x2_scale": torch.ones(128).half()}, r"FLOAT16; documents have|with x2Scale torch.float16"),
+        ({"x2_scale": torch.ones(128).half()}, r"FLOAT16; expected|with x2Scale torch.float16"),
         ({"x1": drawn(E4M3, 5, 3, 256)[0], "x2": drawn(E4M3, 3, 256, 128)[0]}, r"sums of 256 \(512\)"),
     ],
 )
@@ -332,5 +335,5 @@ def test_products_of_what_is_not_turned_are_refused() -> None:
         RuntimeError, match=r"(?s)161002.*the transposed view of a matrix is expected, x1.transpose\(0, 1\)"
     ):
         torch_npu.npu_add_quant_matmul_(y, a, b, one, x1_scale=one, **kinds(HIF8))
-    with pytest.raises(RuntimeError, match=r"(?s)161002.*x1Scale of shape \(2,\) is not \(1,\)"):
+    with pytest.raises(RuntimeError, match=r"(?s)161002.*x1Scale has the shape \[2\]; expected \[1\]"):
         torch_npu.npu_add_quant_matmul_(y, a.t().contiguous().t(), b, one, x1_scale=torch.ones(2).npu(), **kinds(HIF8))

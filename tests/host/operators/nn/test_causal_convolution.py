@@ -188,7 +188,7 @@ def test_convolution(case: str, name: str) -> None:
         ("lengths", {"num_accepted_tokens": [0, 1, 1]}, "num_accepted_tokens 0 of sequence 0"),
         ("passed over", {"cache_indices": [3, -1, 1]}, "only the first or the last ones"),
         ("blocks", {"initial_state_idx": None}, "must be given together"),
-        ("blocks", {"block_idx_last_scheduled_token": [3, 3, 0]}, "has no row for a block"),
+        ("blocks", {"block_idx_last_scheduled_token": [3, 3, 0]}, "must have a row for each block"),
         ("blocks", {"block_idx_last_scheduled_token": [2, 4, 0]}, "sequence 1: .* last < 4"),
         ("blocks", {"block_idx_last_scheduled_token": [2, 3, 1]}, "do not fill 1 blocks of 4"),
         ("blocks", {"block_size": 1}, "block_size 1"),
@@ -216,10 +216,10 @@ def test_shapes_and_dtypes_are_refused() -> None:
     for changed, message in (
         ((x, torch.randn(4, DIM).half().npu(), states), "weight"),
         ((x, w, states.bfloat16()), "conv_states is torch.bfloat16"),
-        ((x[:, :32].contiguous(), w, states), "d from 64 to 16384"),
+        ((x[:, :32].contiguous(), w, states), "a multiple of 16 from 64 to 16384"),
         ((x, w, states[:2]), "conv_states has 2 rows"),
         ((x[:9].view(3, 3, DIM), w, states), "conv_states has 2 tokens: with 3 of each"),
-        ((x.float(), w, states), "x is FLOAT; documents have FLOAT16, BF16"),
+        ((x.float(), w, states), "x is FLOAT; expected FLOAT16, BF16"),
     ):
         with pytest.raises(RuntimeError, match=message):
             torch_npu.npu_fused_causal_conv1d(

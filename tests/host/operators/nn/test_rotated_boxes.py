@@ -99,5 +99,5 @@ def test_numbers_of_a_device() -> None:
 def test_what_is_refused() -> None:
     a = drawn(1, 2, False).npu()
     for options in ({"mode": 1}, {"is_cross": False}, {"e_threshold": 0.5}):
-        with pytest.raises(RuntimeError, match="documents do not say what others do"):
+        with pytest.raises(RuntimeError, match="are not documented together"):
             torch_npu.npu_rotated_iou(a, a, **options)

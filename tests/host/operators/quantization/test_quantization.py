@@ -311,7 +311,7 @@ def test_quant_matmul_gelu(approximate: str, scale: torch.dtype) -> None:
         ),
         (
             lambda x: torch_npu.npu_dynamic_quant(x.half(), smooth_scales=torch.rand(5).half().npu()),
-            "smooth_scales of shape",
+            "smooth_scales has the shape",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_floats_of_8_bits(kind: Any, target: torch.dtype) -> None:
         ({"scale": torch.ones(3)}, r"scale \(3,\) of torch.float32: \[3\] of int64"),
         ({"strides": [64, 1]}, r"stride \[64, 1\]: two numbers from 1 to 63"),
         ({"dilations": [256, 1], "pads": [255, 0]}, r"dilation \[256, 1\]: two numbers from 1 to 255"),
-        ({"groups": 2}, "groups 2 times the weight's channels"),
+        ({"groups": 2}, "expected as many channels of input as groups, 2, times those of weight"),
         ({"offset_x": 200}, "offset_x 200"),
         ({"output_dtype": torch.bfloat16}, r"the result is dtype 27 \(torch.float16\)"),
         ({"round_mode": "round"}, r"round_mode 'round' \(rint\)"),
@@ -113,7 +113,7 @@ def test_what_is_refused(options: dict[str, Any], text: str) -> None:
 
 def test_it_is_of_newer_processors() -> None:
     x, w, scale = torch.ones(1, 2, 5, 5).to(torch.int8), torch.ones(3, 2, 2, 2).to(torch.int8), packed(torch.ones(3))
-    text = "Ascend910B1, which the host stands for, does not have it for images by the documents"
+    text = "Ascend910B1, which the host stands for, does not have this operator by the documents"
     with pytest.raises(RuntimeError, match=text):
         torch_npu.npu_quant_conv2d(x.npu(), w.npu(), scale.npu(), output_dtype=torch.float16)
     sizes = [[1, 1], [0, 0], [1, 1], False, [], 1, 0, "rint"]

@@ -102,8 +102,8 @@ def test_square_blocks_with_a_range_of_their_own(maximum: float) -> None:
     [
         ({"scale_alg": 1}, "scale_alg 1 with dst_type 40"),
         ({"scale_alg": 2, "dst_type": E4M3}, "scale_alg 2 with dst_type 36"),
-        ({"scale_alg": 2, "dst_type_max": 5.0}, "dst_type_max 5.0 is 0, or 6 or 7"),
-        ({"dst_type_max": 6.0}, "dst_type_max 6.0 is 0, or 6 or 7"),
+        ({"scale_alg": 2, "dst_type_max": 5.0}, "dst_type_max 5.0 is not supported; expected 0, or 6 or 7"),
+        ({"dst_type_max": 6.0}, "dst_type_max 6.0 is not supported; expected 0, or 6 or 7"),
         ({"round_mode": "floor", "dst_type": E5M2}, "round_mode 'floor' is not one of"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_product_by_two_levels(target: torch.dtype, shape: tuple[int, int, int
         (3, torch.ones(16, 1), r"x2Level0Scale of shape \(16, 1\): \[1, 16\] is expected"),
         (7, True, r"transposeX1 True \(False\)"),
         (9, 256, "blocks of 256 and 32: they have 512 and 32 numbers"),
-        (11, torch.empty(5, 16), "out is FLOAT; documents have FLOAT16, BF16"),
+        (11, torch.empty(5, 16), "out is FLOAT; expected FLOAT16, BF16"),
     ],
 )
 def test_a_product_by_two_levels_that_is_refused(place: int, value: Any, text: str) -> None:
@@ -280,7 +280,7 @@ def test_gradients_of_gated_units_by_both_axes(
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ([0, 150], "ends of groups are positive"),
+        ([0, 150], "expected positive ends of groups"),
         ([100, 50, 150], "must not fall, and end with the number of rows, 150"),
         ([100, 140], "must not fall, and end with the number of rows, 150"),
     ],
@@ -299,5 +299,5 @@ def test_gradients_that_are_refused() -> None:
         backward(x, grad, scale_alg=0, dst_type=292)
     with pytest.raises(RuntimeError, match="must be divisible by 64"):
         backward(x[:, :32], grad[:, :16], dst_type=292)
-    with pytest.raises(RuntimeError, match="is not that of half of x"):
+    with pytest.raises(RuntimeError, match="expected half of x"):
         backward(x, grad[:, :30], dst_type=292)

@@ -121,7 +121,7 @@ def test_sim_exponential(dtype: torch.dtype, rate: float) -> None:
 def test_what_sim_exponential_refuses() -> None:
     with pytest.raises(RuntimeError, match="lambd > 0"):
         torch_npu.npu_sim_exponential_(torch.zeros(4).npu(), lambd=0.0)
-    with pytest.raises(RuntimeError, match="selfRef is INT32; documents have FLOAT, FLOAT16, BF16"):
+    with pytest.raises(RuntimeError, match="selfRef is INT32; expected FLOAT, FLOAT16, BF16"):
         torch_npu.npu_sim_exponential_(torch.zeros(4, dtype=torch.int32).npu())
     whole = torch.zeros(4).npu()
     assert float(torch_npu.npu_sim_exponential_(whole + 1, lambd=torch.inf).sum()) == 0
