@@ -32,7 +32,7 @@ _numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
-class GradientPlan:
+class WrittenGradient:
     """An autograd function whose ``forward`` and ``backward`` are one call of an operator each."""
 
     #: The operator of ``backward``.
@@ -57,7 +57,7 @@ class GradientPair:
     place: SourcePlace
     backward: tuple[str, ...]
     #: None if the function does more than call one operator in each direction.
-    plan: GradientPlan | None = None
+    plan: WrittenGradient | None = None
 
 
 class _UnclearError(Exception):
@@ -222,7 +222,7 @@ class _Names(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gradient: str) -> GradientPlan:
+def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gradient: str) -> WrittenGradient:
     names = [one.arg for one in forward.args.args]
     if not names or forward.args.vararg or forward.args.kwonlyargs or backward.args.vararg or not backward.args.args:
         raise _UnclearError
@@ -244,7 +244,7 @@ def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gr
         keyword or number: one for number, (keyword, one) in enumerate(first.arguments)
     }
     gradients = dict(zip(names[1:], given, strict=True))
-    return GradientPlan(gradient, arguments, tuple(outputs), tuple(second.arguments), second.count, gradients)
+    return WrittenGradient(gradient, arguments, tuple(outputs), tuple(second.arguments), second.count, gradients)
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -265,7 +265,7 @@ def _parameter(node: ast.expr) -> str:
 
 
 def backward_function(
-    plan: GradientPlan, name: str, arguments: Sequence[str], outputs: Sequence[str], operator: str
+    plan: WrittenGradient, name: str, arguments: Sequence[str], outputs: Sequence[str], operator: str
 ) -> list[str]:
     """Return the lines of a backward function for ``backward=``; none if it needs more than arguments and outputs.
 

@@ -21,11 +21,11 @@ from ascend_graph.adoption.interpreter.values import (
     Input,
     NewTensor,
     Operation,
-    Part,
     Property,
     Record,
     Repeated,
     Several,
+    SizeRun,
     Sizes,
     SizeValue,
     Slice,
@@ -106,8 +106,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
         if isinstance(held, Input | NewTensor):
             return  # values of a tensor
         if number is None and is_known(position) and is_known(made) and isinstance(whole := whole_of(held), str):
-            after = Part(whole, operation("+", position, Constant(1)), None)
-            scope[target.id] = Assembled((Part(whole, Constant(0), position), made, after))
+            after = SizeRun(whole, operation("+", position, Constant(1)), None)
+            scope[target.id] = Assembled((SizeRun(whole, Constant(0), position), made, after))
             return
         if not isinstance(held, Sizes) or not isinstance(number, int) or isinstance(made, Unknown):
             scope[target.id] = UNKNOWN
@@ -156,7 +156,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         if not is_known(first) or not is_known(last):
             return UNKNOWN
         if tensor is not None:
-            return Assembled((*before, Part(tensor, first, last)))
+            return Assembled((*before, SizeRun(tensor, first, last)))
         if any(isinstance(one, ast.Name) and one.id == variable for one in ast.walk(value)):
             return UNKNOWN
         item = self.value(value, scope)

@@ -15,9 +15,9 @@ from ascend_graph.adoption.interpreter.values import (
     Element,
     Input,
     Operation,
-    Part,
     Property,
     Several,
+    SizeRun,
     Sizes,
     SizeValue,
     Slice,
@@ -171,7 +171,9 @@ def between(begin: SizesIterator, end: SizesIterator) -> Any:
         return UNKNOWN
     if end.is_end:
         return begin.sizes if end.offset == 0 else UNKNOWN
-    return Assembled((Part(whole, Constant(0), end.offset),)) if whole is not None and is_known(end.offset) else UNKNOWN
+    return (
+        Assembled((SizeRun(whole, Constant(0), end.offset),)) if whole is not None and is_known(end.offset) else UNKNOWN
+    )
 
 
 def unpacked(value: Any, count: int) -> tuple[Any, ...]:

@@ -114,7 +114,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SizeRun:
     """Consecutive sizes of a tensor argument between bounds that only the call knows; ``stop`` is None for the end."""
 
     tensor: str
@@ -215,7 +215,7 @@ def is_known(value: Any) -> bool:
         return all(map(is_known, value.items))
     if isinstance(value, Assembled):
         return all(map(is_known, value.parts))
-    if isinstance(value, Part):
+    if isinstance(value, SizeRun):
         return is_known(value.start) and is_known(value.stop)
     if isinstance(value, Repeated):
         return is_known(value.item) and is_known(value.count)

@@ -16,10 +16,10 @@ from ascend_graph.adoption.interpreter.values import (
     Input,
     NewTensor,
     Operation,
-    Part,
     Property,
     Repeated,
     Several,
+    SizeRun,
     Sizes,
     SizeValue,
     Slice,
@@ -135,7 +135,7 @@ class _Writer:
             raise UncertainError("its shape is not certain")
         parts = []
         for one in value.items if isinstance(value, Sizes) else value.parts:
-            if isinstance(one, Part):
+            if isinstance(one, SizeRun):
                 start = "" if one.start == Constant(0) else self.number(one.start)
                 stop = "" if one.stop is None else self.number(one.stop)
                 parts.append(f"*{self.known(one.tensor)}.shape[{start}:{stop}]")
