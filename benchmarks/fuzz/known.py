@@ -204,6 +204,20 @@ def _as_strided(source: str) -> ProgramLine:
     return ProgramLine("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", (source,), ("v2",))
 
 
+def _parts_of_an_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether parts of an input, the results of one split, are no views of it from the second call on."""
+    says = re.match(r"call (\d+): (.*)", finding.message)
+    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
+    if not captures or finding.kind != "memory is not shared" or says is None or int(says[1]) < 2:
+        return False
+    pairs = re.findall(r"argument (\d+) and output (\d+)", says[2])
+    parts = {name: node.args for node in program.nodes if len(node.targets) > 1 for name in node.targets}
+    return len(pairs) == len(says[2].split(", ")) and all(
+        program.inputs[int(i)].grad and program.inputs[int(i)].name in parts.get(program.outputs[int(k)], ())
+        for i, k in pairs
+    )
+
+
 _SQUARE = ProgramLine("{0}.mul_({0})", ("x0",))
 _EXPAND = ProgramLine("{0}.expand(2, *{0}.shape)", ("x0",), ("v0",))
 _SLICE = ProgramLine("{0}[1:]", ("x0",), ("v1",))
@@ -213,6 +227,15 @@ _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
 _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
+
+
+def _parts_case(grad: bool) -> Case:
+    split = ProgramLine("torch.split({0}, 1)", ("x0",), ("v0", "v1"))
+    program, finding = _case(
+        "npugraph_ex", "call 2: argument 0 and output 0, argument 0 and output 1", split, grad=grad
+    )
+    return replace(program, outputs=("v0", "v1")), replace(finding, kind="memory is not shared")
+
 
 KNOWN: tuple[KnownFault, ...] = (
     KnownFault(
@@ -258,6 +281,12 @@ KNOWN: tuple[KnownFault, ...] = (
         _strided_view,
         lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("v1"), outputs=("v2",)),
         lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("x0"), outputs=("v2",)),
+    ),
+    KnownFault(
+        "parts-of-an-input",
+        _parts_of_an_input,
+        lambda: _parts_case(grad=True),
+        lambda: _parts_case(grad=False),
     ),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),
     KnownFault(

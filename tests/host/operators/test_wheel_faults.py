@@ -80,6 +80,19 @@ def test_a_symbolic_float_is_truncated_for_gradients_in_dynamic_ge_graphs(scale:
     torch.testing.assert_close(on_npu.grad.cpu(), x.grad)
 
 
+def test_parts_of_an_input_are_views_of_it_at_the_first_call_of_a_capture() -> None:
+    def parts(x: T) -> tuple[T, ...]:
+        return torch.split(x, 2)
+
+    torch._dynamo.reset()
+    function = torch.compile(parts, backend="npugraph_ex", dynamic=False)
+    shared = []
+    for _ in range(2):
+        x = torch.randn(4, 3).npu().requires_grad_()
+        shared.append([part.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() for part in function(x)])
+    assert shared == [[True, True], [False, False]]
+
+
 @pytest.mark.parametrize("dynamic", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_an_expanded_view_of_an_output_has_the_strides_of_a_copy_in_dynamic_ge_graphs(dynamic: bool) -> None:
