@@ -97,7 +97,8 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
         print_diagnostics(result.diagnostics)
     exit_on_errors(result)
     if not (result.prototypes or result.functions):
-        raise click.ClickException(f"expected a REG_OP or an aclnn function in {', '.join(map(str, paths))}")
+        where = ", ".join(map(str, paths))
+        raise click.ClickException(f"no operator is defined in {where}; expected a REG_OP or an aclnn function")
 
 
 @main.command()

@@ -108,7 +108,7 @@ class CppLibrary:
                 digest.update(path.name.encode(errors="surrogateescape") + b"\0" + path.read_bytes() + b"\0")
             except OSError as error:
                 raise BuildError(
-                    f"{self.name}: give a readable source, not {path}: {error.strerror or error}"
+                    f"{self.name}: the source {path} cannot be read: {error.strerror or error}; name another"
                 ) from None
         options = (*self.link_first, *self.libraries, *self.flags, *self.link_options)
         for text in (*options, *self.depends_on, *self.kernel_compiler):

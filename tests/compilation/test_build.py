@@ -530,7 +530,10 @@ def test_waiting_shows_the_output_of_what_fails_alone() -> None:
     assert (first, second) == ("error: saying it failed:", "error: said")
     assert Path(last.rpartition(" ")[2]).read_text() == "error: said\n"
     absent = waiting("saying it", "no-such-program")
-    assert absent.stderr == "error: saying it: no-such-program does not start: No such file or directory\n"
+    assert (
+        absent.stderr
+        == "error: saying it: no-such-program does not start: No such file or directory; install it, or correct PATH\n"
+    )
     assert waiting("alone").returncode == 2
 
 

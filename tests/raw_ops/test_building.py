@@ -205,7 +205,7 @@ def test_a_call_that_fails_leaves_the_graph_as_it_was(
 def test_errors_name_the_attr_and_the_value() -> None:
     with ge.GeGraph():
         x = ge.Const(1.0)
-        with pytest.raises(RawOpError, match=r"Plain: epsilon='a' is not a value of the attr type Float \(float\)"):
+        with pytest.raises(RawOpError, match=r"Plain: epsilon='a' must be a value of the attr type Float \(float\)"):
             raw_ops.Plain(x, x, epsilon="a")
         with pytest.raises(RawOpError, match=r"size_of_ys=-1 must be the number of tensors of the output ys"):
             raw_ops._Everything([x], None, x, n=1, size_of_ys=-1)

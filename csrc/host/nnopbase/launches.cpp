@@ -120,7 +120,7 @@ class Reader {
             default:
                 break;
         }
-        refuse(side, index, argument, "a tensor, a list of tensors, an array of integers or a scalar");
+        report_kind(side, index, argument, "a tensor, a list of tensors, an array of integers or a scalar");
         return launch_tensors(nullptr);
     }
 
@@ -147,12 +147,12 @@ class Reader {
             case OpArgType::kBoolList:
                 return launch_attr(object<aclBoolArray>(argument));
             default:
-                refuse("attr", index, argument, "a number, a text or an array");
+                report_kind("attr", index, argument, "a number, a text or an array");
                 return {};
         }
     }
 
-    void refuse(const char* side, size_t index, const OpArg& argument, const char* expected) {
+    void report_kind(const char* side, size_t index, const OpArg& argument, const char* expected) {
         if (!failed_)
             OP_LOGE(ACLNN_ERR_INNER, "%s: %s %zu of the launch has the OpArgType %d; expected %s", type_,
                     side, index, static_cast<int>(argument.type), expected);

@@ -248,7 +248,7 @@ def test_driver_reports(tools: Toolkit, tmp_path: Path) -> None:
     source.write_text("void f() {\n  kernel<<<1, nullptr, nullptr(1);\n}\n")
     result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "bad.o")
     assert result.returncode == 1
-    assert "bad.asc:2: launch of kernel without its '>>>'" in result.stderr
+    assert "bad.asc:2: the launch of kernel needs its '>>>'" in result.stderr
 
     for arguments, expected in (
         (["-x", "asc", "-c", str(tmp_path / "none.asc")], "no such source"),

@@ -113,8 +113,8 @@ __ascendc_threads__ void unfinished( {"""
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('# 7 "k.asc"\n\nf<<<1, 2(x);', r"k\.asc:8: launch of f without its '>>>'"),
-        ("= <<<1>>>(x);", r"line 1: '<<<' without the name of a kernel"),
+        ('# 7 "k.asc"\n\nf<<<1, 2(x);', r"k\.asc:8: the launch of f needs its '>>>'"),
+        ("= <<<1>>>(x);", r"line 1: '<<<' needs the name of a kernel"),
         ("void __ascendc_mix__(3, 1) f() {}", r"__mix__\(3, 1\); valid: \(1, 0\), \(0, 1\), \(1, 1\), \(1, 2\)"),
     ],
 )
