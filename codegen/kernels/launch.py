@@ -111,7 +111,7 @@ def _read(declaration: str, sources: KernelSources, where: str) -> tuple[KernelF
     instance = " ".join((match[2] or "").split())
     if instance and len(instance.split(",")) > len(kernel.templates):
         raise GenerationError(
-            f"{where}: {kernel.name}<{instance}>: expected at most {len(kernel.templates)} template parameters"
+            f"{where}: {kernel.name}<{instance}>: the kernel has {len(kernel.templates)} template parameters; give at most as many"
         )
     if not instance and not kernel.by_dtype:
         raise GenerationError(

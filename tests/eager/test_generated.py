@@ -51,7 +51,7 @@ def test_shapes_are_those_of_the_relation(
 @pytest.mark.parametrize(
     ("shapes", "match"),
     [
-        (((4,), (4, 7)), r"x\[..., m, k\] has at least 2 dimension\(s\), the input has 1: \[4\]"),
+        (((4,), (4, 7)), r"x\[..., m, k\]: expected at least 2 dimension\(s\), the input has 1: \[4\]"),
         (((3, 5), (4, 7)), r"w\[k, q\]: the size is 4, but k is 5"),
         (((0, 4), (4, 7)), "m > 0 must hold: 0 > 0"),
     ],
@@ -175,7 +175,7 @@ def test_a_public_schema_of_its_own(library: Any) -> None:
             torch.testing.assert_close(rest.cpu(), -y)
     rest, z = library._C.mixed(y.npu(), x.npu(), 2.0)
     torch.testing.assert_close(z.cpu(), x + 2 * y)
-    with pytest.raises(RuntimeError, match=r"y\[m\] has 1 dimension\(s\), the input has 2"):
+    with pytest.raises(RuntimeError, match=r"y\[m\]: expected 1 dimension\(s\), the input has 2"):
         mixed(x.npu(), x.npu())
     for backend in (torchair.get_npu_backend(), "npugraph_ex"):
         torch._dynamo.reset()

@@ -213,7 +213,7 @@ def failing(kind: str) -> Callable[..., Any]:
         ("raise", "no input ran\n  the last error of the kernel: ValueError: bad input"),
         ("alias", "output 0 of inferred::bad is an alias of its input x, which the schema does not declare"),
         ("count", r"returned 3 output\(s\); expected 1 by its schema"),
-        ("type", "returned int as output 0, not a tensor"),
+        ("type", "returned int as output 0; expected a tensor"),
         ("hang", "did not return within 0.2 s for"),
     ],
 )

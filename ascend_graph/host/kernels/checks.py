@@ -22,10 +22,11 @@ def _shape_text(shape: Shape) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def check_choice(name: str, value: object, *choices: object) -> None:
-    """Refuse a value that is not one of the choices."""
+def check_choice(name: str, value: object, *choices: object, when: str = "") -> None:
+    """Refuse a value that is not one of the choices; ``when`` says with what they are the choices."""
     if value not in choices:
-        raise ValueError(f"{name} {value!r} is not supported; expected {listed(map(repr, choices))}")
+        subject = f"{name} {value!r}{when and f' with {when}'}"
+        raise ValueError(f"{subject} is not supported; expected {listed(map(repr, choices))}")
 
 
 def check_between(name: str, value: float, least: float, most: float, why: str = "") -> None:

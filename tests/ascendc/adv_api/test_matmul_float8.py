@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
+from functools import partial
 
 import numpy as np
 import pytest
-import torch
-
-from ascend_graph.host.kernels.quantization.hifloat8 import decoded
 
 from ..conftest import Build, Toolkit
 
@@ -55,12 +54,41 @@ extern "C" __global__ __cube__ void f{i}(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeT
     multiply<{a}, {b}>(a, b, c, tiling);
 }}
 """
-TORCH = {"fp8_e4m3fn_t": torch.float8_e4m3fn, "fp8_e5m2_t": torch.float8_e5m2}
+#: Of fp8 types: bits of the mantissa, bias of the exponent.
+FLOATS = {"fp8_e4m3fn_t": (3, 7), "fp8_e5m2_t": (2, 15)}
+
+
+def _float8(code: int, name: str) -> float:
+    """Return the value of a code of fp8 as the OCP's specification has it."""
+    bits, bias = FLOATS[name]
+    exponent, mantissa = divmod(code & 0x7F, 1 << bits)
+    if name == "fp8_e4m3fn_t" and code & 0x7F == 0x7F:
+        return math.nan
+    if name == "fp8_e5m2_t" and exponent == 31:
+        return math.nan if mantissa else math.copysign(math.inf, 128 - code)
+    whole = mantissa / (1 << bits) + (exponent > 0)
+    return math.copysign(whole * 2.0 ** (max(exponent, 1) - bias), 127.5 - code)
+
+
+def _hifloat8(code: int) -> float:
+    """Return the value of a code, by the table of prefixes in the format's paper (arXiv 2409.16626)."""
+    if code in (0, 0x80):
+        return math.nan if code else 0.0
+    sign, bits = (-1.0 if code & 0x80 else 1.0), f"{code & 0x7F:07b}"
+    if bits == "1101111":
+        return sign * math.inf
+    for prefix, width in {"11": 4, "10": 3, "01": 2, "001": 1, "0001": 0}.items():
+        if bits.startswith(prefix):
+            field, fraction = bits[len(prefix) : len(prefix) + width], bits[len(prefix) + width :]
+            magnitude = int("1" + field[1:], 2) if width else 0
+            exponent = -magnitude if field[:1] == "1" else magnitude
+            return sign * (1 + int(fraction, 2) / 2 ** len(fraction)) * 2.0**exponent
+    return sign * 2.0 ** (int(bits, 2) - 23)
 
 
 def _values(codes: np.ndarray, name: str) -> np.ndarray:
-    tensor = torch.from_numpy(codes)
-    return (decoded(tensor) if name == "hifloat8_t" else tensor.view(TORCH[name]).float()).numpy()
+    value = _hifloat8 if name == "hifloat8_t" else partial(_float8, name=name)
+    return np.array([value(code) for code in range(256)], np.float32)[codes]
 
 
 @pytest.fixture(scope="module")

@@ -216,7 +216,7 @@ def test_a_sum_of_products() -> None:
     )  # npugraph_ex copies its inputs, in no format
     for changed, text in (
         (rows.half(), "x1Scale is FLOAT16; expected FLOAT"),
-        (rows, "x2Scale is FLOAT; documents"),
+        (rows, "x2Scale is FLOAT; expected"),
     ):
         with pytest.raises(RuntimeError, match=text):
             product(*to_npu([a, InBlocks(b), changed, columns if changed is not rows else columns.float()]))
@@ -237,7 +237,7 @@ def test_grouped_matmul() -> None:
 
 def test_what_takes_no_blocks_says_so() -> None:
     a, b = torch.ones(3, 32, dtype=I8), torch.ones(2, 32, 32, dtype=I8)
-    with pytest.raises(RuntimeError, match=r"V5: x1 has the format FRACTAL_NZ; ACL_FORMAT_ND \(2\) is taken"):
+    with pytest.raises(RuntimeError, match=r"V5: x1 has the format FRACTAL_NZ; expected ACL_FORMAT_ND \(2\)"):
         torch_npu.npu_quant_matmul(to_npu(InBlocks(a)), b[0].npu(), torch.ones(32).npu(), output_dtype=torch.float16)
     with pytest.raises(RuntimeError, match="not one of the whole tensor"):
         torch_npu.npu_quant_matmul(a.npu(), to_npu(InBlocks(b))[1], torch.ones(32).npu(), output_dtype=torch.float16)

@@ -482,7 +482,7 @@ def recurrent_functional(q: T, k: T, v: T, state: T, beta: T, lengths: T, places
 
 def test_as_many_accepted_tokens_as_sequences() -> None:
     q, k, v, state, beta, lengths, places, accepted, g = (x.npu() for x in delta_args())
-    with pytest.raises(RuntimeError, match=r"num_accepted_tokens \[2\]: one for each of 2 sequences"):
+    with pytest.raises(RuntimeError, match=r"num_accepted_tokens has 1 elements; expected 2, one for each sequence"):
         recurrent(q, k, v, state, beta, lengths, places, accepted[:1].clone(), g)[0].cpu()
 
 

@@ -74,10 +74,10 @@ def _check_mode(mode: int, dst_type: int, block: int, rounded: bool, largest: fl
                 f"dst_type {dst_type} with quant_mode {mode}: {', '.join(map(str, _FLOAT8))} are supported; of floats of 4 bits documents "
                 "do not say what the scale is"
             )
-        check_choice(f"block_size with quant_mode {mode}", block, 0, _BLOCKS[mode])
+        check_choice("block_size", block, 0, _BLOCKS[mode], when=f"quant_mode {mode}")
         check_choice("output_origin", origin, False)
         if mode == _MX:
-            check_choice("round_scale with quant_mode 1", rounded, True)
+            check_choice("round_scale", rounded, True, when="quant_mode 1")
     elif mode == _DYNAMIC and largest not in _LARGEST:
         raise ValueError(f"dst_type_max {largest} is not one of {', '.join(f'{n:g}' for n in _LARGEST)}")
 

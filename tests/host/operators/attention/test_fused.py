@@ -210,5 +210,5 @@ def test_a_mask_counts_where_nothing_is_to_be_dropped() -> None:
     softmax, result = call(mask=torch.tensor([0, 1]).repeat(32).to(torch.uint8))
     torch.testing.assert_close(softmax, (2 * x).softmax(-1))
     torch.testing.assert_close(result, softmax * torch.tensor([0.0, 1.0]).repeat(8))
-    with pytest.raises(ValueError, match="a mask of 8 elements is too short for 64"):
+    with pytest.raises(ValueError, match="a mask of 8 elements is too short; expected at least 64"):
         call(mask=torch.ones(8, dtype=torch.uint8))

@@ -116,7 +116,7 @@ def test_gradient() -> None:
             "expected the heads of query as headNum, and queries and keys",
         ),
         ({"d_scale_q": torch.ones(1, HEADS, 15, 1)}, "dScaleQ of shape"),
-        ({"p_scale": torch.ones(2)}, "pScale of shape"),
+        ({"p_scale": torch.ones(2)}, "pScale has the shape"),
         ({"d_scale_k": torch.ones(1, HEADS, 2, 1).half()}, "dScaleK is FLOAT16"),
         ({"query_dtype": torch.uint8}, "HIFLOAT8"),
     ],

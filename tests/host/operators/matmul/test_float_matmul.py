@@ -161,7 +161,7 @@ def test_microscaling(dtype: Any, transposed: bool, k: int) -> None:
         ),
         (
             {"pertoken_scale": torch.ones(5, 1), "scale": torch.ones(1, 1), "group_sizes": [1, 64, 128]},
-            "documents have",
+            r"blocks of \(rows, columns, sum\) are \(1, 64, 128\); expected one of",
         ),
     ],
 )

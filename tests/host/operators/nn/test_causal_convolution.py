@@ -176,7 +176,7 @@ def test_convolution(case: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("case", "change", "message"),
     [
-        ("prefill", {"cache_indices": [4, 4, 2]}, "each its own"),
+        ("prefill", {"cache_indices": [4, 4, 2]}, "a row of its own for each sequence"),
         ("prefill", {"cache_indices": [4, 12, 2]}, "from 0 to 11"),
         ("prefill", {"max_query_len": 9}, "the longest of query_start_loc"),
         ("prefill", {"max_query_len": -1}, "length of the longest sequence"),
@@ -186,7 +186,7 @@ def test_convolution(case: str, name: str) -> None:
         ("pangu", {"num_computed_tokens": None}, "conv_mode 1 needs num_computed_tokens"),
         ("lengths", {"num_accepted_tokens": [1, 4, 1]}, "num_accepted_tokens 4 of sequence 1"),
         ("lengths", {"num_accepted_tokens": [0, 1, 1]}, "num_accepted_tokens 0 of sequence 0"),
-        ("passed over", {"cache_indices": [3, -1, 1]}, "only the first or the last ones"),
+        ("passed over", {"cache_indices": [3, -1, 1]}, "expected to leave out the first or the last ones"),
         ("blocks", {"initial_state_idx": None}, "must be given together"),
         ("blocks", {"block_idx_last_scheduled_token": [3, 3, 0]}, "must have a row for each block"),
         ("blocks", {"block_idx_last_scheduled_token": [2, 4, 0]}, "sequence 1: .* last < 4"),

@@ -151,8 +151,8 @@ def blocks_of(x: T, mode: int, dtype: torch.dtype) -> list[T]:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((36, 1, 0, False, -1.0), "round_scale False"),
-        ((36, 0, 32, False, -1.0), "block_size 32"),
+        ((36, 1, 0, False, -1.0), "round_scale False with quant_mode 1 is not supported; expected True"),
+        ((36, 0, 32, False, -1.0), "block_size 32 with quant_mode 0 is not supported; expected 0 or 128"),
         ((40, 1, 0, True, -1.0), "dst_type 40"),
         ((36, 4, 0, True, -1.0), "quant_mode 4"),
         ((36, 0, 0, True, 0.0), "clamp_limit 0.0"),
