@@ -104,6 +104,6 @@ def check_range(name: str, numbers: T, end: int, start: int = 0) -> None:
 
 
 def refuse_given(why: str, **values: Any) -> None:
-    """Refuse arguments that are given: neither absent, empty, false nor 0."""
-    if names := [name for name, value in values.items() if (value.numel() if isinstance(value, T) else value)]:
+    """Refuse arguments that are given: any tensor, also one without elements, and what is not None, empty, false or 0."""
+    if names := [name for name, value in values.items() if isinstance(value, T) or value]:
         raise ValueError(f"{', '.join(names)}: {why}; leave {'it' if len(names) == 1 else 'all of them'} out")

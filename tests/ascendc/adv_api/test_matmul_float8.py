@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,6 +127,15 @@ def test_products(library: ctypes.CDLL, tools: Toolkit, monkeypatch: pytest.Monk
     np.testing.assert_array_less(np.abs(multiply(a, b) - wide[0] @ wide[1]), 1e-6 * size + 1e-30)
 
 
+def test_results_of_integers_are_refused(tools: Toolkit, tmp_path: Path) -> None:
+    source = tmp_path / "k.asc"
+    kernel = KERNEL.format(i="", a="fp8_e5m2_t", b="fp8_e5m2_t")
+    source.write_text(SOURCE.replace("CubeFormat::ND, float>>", "CubeFormat::ND, int32_t>>") + kernel)
+    result = tools.bisheng("-x", "asc", "--npu-arch=dav-3510", "-c", source, "-o", tmp_path / "k.o")
+    assert result.returncode == 1
+    assert "Matmul: of 8-bit floats C and the bias are of float, half or bfloat16_t" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("a", "b", "architecture", "message"),
     [
@@ -135,7 +145,7 @@ def test_products(library: ctypes.CDLL, tools: Toolkit, monkeypatch: pytest.Monk
     ],
 )
 def test_pairs_that_the_cube_core_lacks(
-    tools: Toolkit, tmp_path, a: str, b: str, architecture: str, message: str
+    tools: Toolkit, tmp_path: Path, a: str, b: str, architecture: str, message: str
 ) -> None:
     source = tmp_path / "k.asc"
     source.write_text(SOURCE + KERNEL.format(i="", a=a, b=b))

@@ -55,6 +55,7 @@ _REFUSED: list[tuple[Callable[[], None], str]] = [
     ),
     (lambda: checks.check_range("index", torch.tensor([0, 5]), 5), "index has 5; expected 0 to 4"),
     (lambda: checks.refuse_given("not supported", bias=torch.ones(1), scale=None), "bias: not supported; leave it out"),
+    (lambda: checks.refuse_given("not supported", bias=torch.ones(0)), "bias: not supported; leave it out"),
     (
         lambda: checks.refuse_given("not supported", bias=torch.ones(1), flag=True),
         "bias, flag: not supported; leave all of them out",
@@ -82,4 +83,4 @@ def test_what_is_valid_passes() -> None:
     checks.check_covers("mask", torch.ones(1, 2, 4), 2, 4)
     checks.check_range("index", meta, 0)
     checks.check_range("index", empty, 0)
-    checks.refuse_given("not supported", bias=None, scale=empty, flag=False, number=0)
+    checks.refuse_given("not supported", bias=None, weights=[], flag=False, number=0)

@@ -232,6 +232,11 @@ def _check(
         raise ValueError(f"pse_type {pse_type}: 0 and 1 are supported, and q_start_idx and kv_start_idx of 0")
 
 
+def _refuse_padding(mask: T | None) -> None:
+    if mask is not None and mask.numel():  # torch_npu gives one without elements for none
+        refuse_given("not supported on the host", padding_mask=mask)
+
+
 @host_kernel("FlashAttentionScore", ignores=("inner_precise",))
 def flash_attention_score(
     query: T,
@@ -258,7 +263,7 @@ def flash_attention_score(
     pse_type: int = 0,
 ) -> tuple[T, T, T, T]:
     """Compute flash attention: softmax maxima and sums, an empty tensor, and the result."""
-    refuse_given("not supported on the host", padding_mask=padding_mask)
+    _refuse_padding(padding_mask)
     _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num)
@@ -318,7 +323,7 @@ def flash_attention_score_grad(
     pse_type: int = 0,
 ) -> tuple[T, ...]:
     """Return the gradients of query, key, value, bias and a given sink; the scores are computed again."""
-    refuse_given("not supported on the host", padding_mask=padding_mask)
+    _refuse_padding(padding_mask)
     _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num).float()

@@ -137,8 +137,7 @@ def _mask(mask: T | None, kind: int, number: int, tokens: slice, keys: int, head
     if kind == _OF_TOKENS and mask.dim() > 2:  # of whole sequences: their last queries
         own = own[..., keys - queries : keys, :]
     own = own[..., : queries if rows > 1 or queries == 1 else 1, :keys].float()
-    if own.size(-2) != 1:
-        check_covers("mask", own, queries, keys)
+    check_covers("mask", own, 1 if own.size(-2) == 1 else queries, keys)
     if mask.dtype is torch.bfloat16 and kind == _OF_SEQUENCES:  # 1 is where nothing is attended to
         return own.clamp(max=0), own > 0
     return own, None

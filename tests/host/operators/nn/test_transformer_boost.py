@@ -17,6 +17,8 @@ import torch
 import torch_npu
 from operator_modes import check, to_npu
 
+from ascend_graph.host.kernels.nn import transformer_boost
+
 T = torch.Tensor
 DTYPES = [torch.float16, torch.bfloat16]
 
@@ -244,3 +246,10 @@ def test_wrong_arguments_are_refused_with_a_reason() -> None:
     with pytest.raises(RuntimeError, match=r"block_table has 2; expected 0 to 1"):
         refused(lengths=ints(8), table=(0, 2))
     refused(lengths=ints(8))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_masks_with_fewer_keys_are_refused(rows: int) -> None:
+    """Also those with one row for all queries, which broadcasting would take with a single key."""
+    with pytest.raises(ValueError, match=r"mask has the shape \[.*1\]; expected at least"):
+        transformer_boost._mask(torch.zeros(1, rows, 1), transformer_boost._OF_SEQUENCES, 0, slice(0, 2), 5, 4)

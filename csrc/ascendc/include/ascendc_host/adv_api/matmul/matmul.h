@@ -247,7 +247,10 @@ class MatmulImpl {
     static_assert(!is_packed ||
                       (detail::is_one_of<DstT, int32_t, half> && detail::is_one_of<BiasT, int32_t, DstT>),
                   "Matmul: of int4b_t C is of int32_t or half, the bias of int32_t");
-    static_assert(!detail::multiplies_float8<SrcAT, SrcBT>() || std::is_floating_point<W>::value);
+    static_assert(!detail::multiplies_float8<SrcAT, SrcBT>() ||
+                      (detail::is_one_of<DstT, float, half, bfloat16_t> &&
+                       detail::is_one_of<BiasT, float, half, bfloat16_t>),
+                  "Matmul: of 8-bit floats C and the bias are of float, half or bfloat16_t");
     static_assert(!is_packed || ascendc_host::npu_architecture != 3510,
                   "Matmul: dav-3510 does not have int4b_t; cast it to int8_t");
     static_assert(!is_packed || !detail::config_of(MM_CFG).doBasicBlock,
