@@ -69,8 +69,10 @@ inline bool store_element(void* to, int32_t to_dtype, const void* from, int32_t 
         return true;
     };
     if (to_dtype == from_dtype) {
-        std::memcpy(to, from,
-                    static_cast<size_t>(ge::GetSizeByDataType(static_cast<ge::DataType>(to_dtype))));
+        const int size = ge::GetSizeByDataType(static_cast<ge::DataType>(to_dtype));
+        if (size <= 0 || size > static_cast<int>(sizeof(std::complex<double>)))
+            return false;  // bits, or none
+        std::memcpy(to, from, static_cast<size_t>(size));
         return true;
     }
     switch (to_dtype) {
