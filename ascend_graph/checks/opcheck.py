@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.checks.calls.assumed import assume_shapes
 from ascend_graph.checks.calls.attr_values import coverage, known_values
 from ascend_graph.checks.calls.constants import constants_of
 from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
@@ -172,6 +173,7 @@ def _report(
         said = constants_of(subject.reference, [a.name for a in schema.arguments])
     known = {} if registered is None else known_values(registered, said)
     drawer = SampleGenerator(registered, seed, known) if samples is None and registered is not None else None
+    notes = [] if drawer is None else assume_shapes(subject, drawer)
     made = drawn(drawer, count) if drawer is not None else _given(subject, samples)
     if not made:
         raise SampleError(f"{subject.overload}: no call to check it with; give samples=")
@@ -179,7 +181,7 @@ def _report(
     if drawer is not None:
         trial = try_more_values(subject, drawer, trial)
     attrs = coverage(schema, trial.ran, trial.refused, known, said)
-    notes = [f"refused ({sample.why}) {sample}: {why}" for sample, why in trial.refused]
+    notes += [f"refused ({sample.why}) {sample}: {why}" for sample, why in trial.refused]
     outcomes = []
     if trial.faults or "runs" in names:
         outcomes.append(_runs_outcome(subject, trial, drawer))

@@ -551,6 +551,48 @@ def test_an_operator_without_a_relation_needs_samples(operator: Operator) -> Non
     assert opcheck(op, [(torch.ones(2, 3),)], checks=["meta", "ge"]).ok
 
 
+def normalized(x: Any, bias: Any, *, factor: float = 2.0, negate: bool = False) -> Any:
+    """As :func:`scale`, with a vector that always belongs to it: what no shape of an output depends on."""
+    if tuple(bias.shape) != tuple(x.shape[-1:]):
+        raise ValueError(f"bias has the shape {tuple(bias.shape)}")
+    return scale(x, bias, factor=factor, negate=negate)
+
+
+@pytest.mark.parametrize("given", [None, scale])
+def test_an_input_that_the_relation_does_not_name_gets_the_shape_that_the_operator_takes(
+    operator: Operator, given: Any
+) -> None:
+    required = SCHEMA.replace("Tensor? bias=None", "Tensor bias")
+    report = opcheck(operator.make(normalized, required, shape="x[*s, n] -> y[*s, n]"), reference=given)
+    assert report.ok
+    note = "bias has the last dimension of x, which the operator takes; the relation does not state its shape"
+    assert note in report.notes
+
+
+def test_an_optional_input_that_the_relation_does_not_name_is_drawn_too(operator: Operator) -> None:
+    """A kernel that forgets it is found."""
+    operator.make(lambda x, bias=None, **attrs: scale(x, None, **attrs), shape="x[*s, n] -> y[*s, n]")
+    report = opcheck(operator.registered, checks=["repeats"])
+    assert (
+        "bias has the last dimension of x, which the operator takes; the relation does not state its shape"
+        in report.notes
+    )
+    with pytest.raises(CheckError, match="reference"):
+        opcheck(operator.registered, reference=scale, checks=["reference"])
+
+
+def test_where_no_likely_shape_is_taken_the_relation_to_write_is_named(operator: Operator) -> None:
+    def odd(x: Any, bias: Any, **attrs: Any) -> Any:
+        if tuple(bias.shape) != (7, 11):
+            raise ValueError(f"bias has the shape {tuple(bias.shape)}, and needs 7, 11")
+        return x * 2
+
+    required = SCHEMA.replace("Tensor? bias=None", "Tensor bias")
+    operator.make(odd, required, shape="x[*s, n] -> y[*s, n]")
+    with pytest.raises(SampleError, match=r"does not state the shape of bias.*and needs 7, 11.*has bias\[…\]"):
+        opcheck(operator.registered)
+
+
 def test_drawing_is_repeatable_and_covers_what_the_prototype_says(operator: Operator) -> None:
     drawer = SampleGenerator(operator.make(), seed=3)
     assert str(drawer.draw(0)) == str(SampleGenerator(operator.registered, seed=3).draw(0))

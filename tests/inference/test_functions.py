@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ascend_graph.host.infer_shape import calls
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions import isolation
 from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
@@ -89,6 +90,40 @@ def test_a_relation_of_fewer_dimensions_than_the_function_takes_is_refused() -> 
     )
     assert input_with_more_dimensions(narrow, function(lambda i, a: (i[1].shape[:1], i[0].dtype))) == ""
     assert input_with_more_dimensions(narrow, function(rows)) == ""
+
+
+def test_inputs_that_mean_nothing_to_a_function_are_no_fault_of_it() -> None:
+    """As InferShape functions do: the last dimension is set whatever the rank is, to an attr whatever it is."""
+
+    def groups(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        if attrs["axis"] < 0:
+            raise ShapeFunctionError("AskedOp: the InferShape function left dimension 0 of output y unknown")
+        return (*inputs[0].shape[:-1], attrs["axis"])[: len(inputs[0].shape)], inputs[0].dtype
+
+    found = infer_from_function(function(groups))
+    assert str(found.relation) == "x[*s, n] -> y[*s, axis] where axis >= 0"
+    assert found.strides == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "crashed"),
+    [
+        ("Op: the InferShape function returned GRAPH_FAILED", False),
+        ("Op: the InferShape function left dimension 1 of output y unknown; every input shape is known here", False),
+        ("Op: the InferShape function accesses memory through a null pointer", True),
+    ],
+)
+def test_a_crash_of_a_package_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch, text: str, crashed: bool) -> None:
+    monkeypatch.setattr(calls, "recent_error", lambda: text)
+    assert (str(calls.recent_failure()), calls.recent_failure().crashed) == (text, crashed)
+
+
+def test_a_function_that_answers_nothing_is_quoted() -> None:
+    def refuse(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        raise ShapeFunctionError("AskedOp: the InferShape function returned GRAPH_FAILED")
+
+    with pytest.raises(InferenceError, match="(?s)give shape=: .*the InferShape function returned GRAPH_FAILED"):
+        infer_from_function(function(refuse))
 
 
 def test_a_fork_answers_after_relations_were_evaluated() -> None:

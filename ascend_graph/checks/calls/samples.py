@@ -83,6 +83,49 @@ def _shown(value: Any) -> str:
     return f"[{', '.join(map(_shown, value))}]" if isinstance(value, list | tuple) else repr(value)
 
 
+@dataclass(frozen=True, slots=True)
+class DimensionRange:
+    """Consecutive dimensions of an input, as the shape of another input.
+
+    >>> DimensionRange("x", -1, None).shape({"x": (2, 3, 4)})
+    (4,)
+    >>> print(DimensionRange("x", None, -1))
+    the shape of x without its last dimension
+    """
+
+    #: The input that has the dimensions; None for one dimension of size 1.
+    source: str | None
+    start: int | None = None
+    stop: int | None = None
+
+    def shape(self, shapes: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """Return the dimensions, or None if the input is absent or a list, or has too few."""
+        if self.source is None:
+            return (1,)
+        given = shapes.get(self.source)
+        needed = max(abs(bound) for bound in (self.start or 0, self.stop or 0))
+        if not isinstance(given, tuple) or len(given) < needed:
+            return None
+        return given[self.start : self.stop]
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return "one element"
+        match self.start, self.stop:
+            case None, None:
+                return f"the shape of {self.source}"
+            case None, int(stop) if stop < 0:
+                return f"the shape of {self.source} without its last dimension"
+            case None, _:
+                return f"the first dimension of {self.source}"
+            case int(start), None if start > 0:
+                return f"the shape of {self.source} without its first dimension"
+            case -1, None:
+                return f"the last dimension of {self.source}"
+            case start, _:
+                return f"the last {-(start or 0)} dimensions of {self.source}"
+
+
 class SampleGenerator:
     """Generator of calls of a registered operator.
 
@@ -111,6 +154,12 @@ class SampleGenerator:
         self.dtype_names = used_as_dtype(self.relation)
         self.ge_numbers = op.binding.ge_dtype_arguments()
         self.parameters: dict[str, Parameter] = {} if op.prototype is None else fed_inputs(op.binding)
+        #: Shapes of tensors that the relation does not state, by argument; others are absent.
+        self.assumed: Mapping[str, DimensionRange] = {}
+
+    def unstated(self) -> list[str]:
+        """Return the tensors of the schema that the relation does not name."""
+        return [a.name for a in self.arguments if is_tensor(a) and self.name(a) not in self.relation.inputs]
 
     def name(self, argument: Any) -> str:
         """Return an argument's name in the relation."""
@@ -189,6 +238,14 @@ class SampleGenerator:
             self.relation.infer(shapes, types, named)
         except (NoSampleError, RelationError, ShapeError, TypeError):
             return None
+        for name in self.assumed.keys() - set(gone):
+            assumed = self.assumed[name].shape(shapes)
+            if assumed is None:
+                return None
+            drawn = TORCH.to_name(dtypes.get(name, torch.float32))
+            is_list = any(a.name == name and "List[" in str(a.type) for a in self.arguments)
+            shapes[self.names.get(name, name)] = [assumed] if is_list else assumed
+            types[self.names.get(name, name)] = [drawn] if is_list else drawn
         generator = torch.Generator().manual_seed(rng.getrandbits(32))
         values: dict[str, Any] = {}
         for argument in self.arguments:

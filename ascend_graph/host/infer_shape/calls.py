@@ -197,6 +197,16 @@ def package_entry(op_type: str) -> Callable[[Any, int], int] | None:
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)(address) if address else None
 
 
+def recent_failure() -> ShapeFunctionError:
+    """Return the last failure on this thread as that of a shape function: a refusal, or a crash.
+
+    A dimension that stays unknown though all inputs are known is how many functions answer attrs that mean nothing.
+    """
+    text = recent_error()
+    refused = "function returned" in text or "function left dimension" in text
+    return ShapeFunctionError(text, crashed=not refused)
+
+
 def recent_error() -> str:
     """Return the message of the last failure on this thread."""
     last = toolkit_library("libascendcl.so").aclGetRecentErrMsg

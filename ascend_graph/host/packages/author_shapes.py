@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ascend_graph.host.infer_shape.calls import package_entry, recent_error, specs_of, values_of
+from ascend_graph.host.infer_shape.calls import package_entry, recent_failure, specs_of, values_of
 from ascend_graph.host.packages.prebuilt import prebuilt_function
 from ascend_graph.prototypes import AttrType, OpPrototype
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.compared import compared_values
-from ascend_graph.shapes.functions import InferredOutput, Inputs, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.functions import InferredOutput, Inputs, ShapeFunction
 
 if TYPE_CHECKING:
     from ascend_graph.host.packages.format import OperatorPackage
@@ -65,8 +65,7 @@ def package_function(package: OperatorPackage, prototype: OpPrototype) -> ShapeF
     def call(inputs: Inputs, attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
         given, answers = values_of(prototype, inputs, attrs, len(prototype.outputs))
         if entry(given.values, len(given.values)):
-            text = recent_error()
-            raise ShapeFunctionError(text, crashed="function returned" not in text)
+            raise recent_failure()
         # An output of no dtype and without elements is absent.
         return [None if spec.dtype is None and spec.shape == (0,) else spec for spec in specs_of(answers, "InferShape")]
 

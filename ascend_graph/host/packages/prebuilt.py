@@ -15,10 +15,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.host.infer_shape.calls import load_toolkit, recent_error, specs_of, toolkit_library, values_of
+from ascend_graph.host.infer_shape.calls import (
+    load_toolkit,
+    recent_error,
+    recent_failure,
+    specs_of,
+    toolkit_library,
+    values_of,
+)
 from ascend_graph.host.packages.format import OperatorPackageError, open_package
 from ascend_graph.prototypes import OpPrototype, ParameterKind, package_directories, parse_file
-from ascend_graph.shapes.functions import InferredOutput, Inputs, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.functions import InferredOutput, Inputs, ShapeFunction
 
 
 class _Functions(ctypes.Structure):
@@ -145,8 +152,7 @@ def shape_function(prototype: OpPrototype, functions: PrebuiltFunctions, library
         given, answers = values_of(prototype, inputs, attrs, len(prototype.outputs))
         count = ctypes.c_size_t(len(given.values))
         if infer(prototype.op_type.encode(), *called, *sizes, given.values, count):
-            text = recent_error()
-            raise ShapeFunctionError(text, crashed="function returned" not in text)
+            raise recent_failure()
         return list(specs_of(answers, "InferShape"))
 
     return ShapeFunction(

@@ -154,7 +154,7 @@ class FunctionCaller:
         try:
             outputs = called(self._function, self._ask, inputs, attrs)
         except ShapeFunctionError as error:
-            self._note_crash(error, inputs, attrs)
+            self._note_error(error, inputs, attrs)
             return None
         shaped = (n for n, output in enumerate(outputs) if output is None or any(s.shape for s in flat_specs(output)))
         self._with_dimensions.update(shaped)
@@ -185,10 +185,7 @@ class FunctionCaller:
             run = self._answers[key] = self._asked(values)
             if len(self._first) < _TWICE:
                 self._first.append((dict(values), run))
-        if run.error:
-            self.last_error = run.error
-        else:
-            self.runs += 1
+        self.runs += not run.error
         return run
 
     def check_determinism(self) -> None:
@@ -246,7 +243,7 @@ class FunctionCaller:
         try:
             outputs = called(self._function, self._ask, inputs, attrs)
         except ShapeFunctionError as error:
-            self._note_crash(error, inputs, attrs)
+            self._note_error(error, inputs, attrs)
             return Run(error=str(error))
         described = with_declared_dtypes(self._function.prototype, inputs, outputs)
         fresh = itertools.compress(described, self._fresh)
@@ -255,8 +252,9 @@ class FunctionCaller:
         except ShapeFunctionError as error:
             return Run(error=str(error))
 
-    def _note_crash(self, error: ShapeFunctionError, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
-        """Note the first call that the function faulted or threw in."""
+    def _note_error(self, error: ShapeFunctionError, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        """Keep the message, and note the first call that the function faulted or threw in."""
+        self.last_error = str(error)
         if error.crashed and not self.notes:
             self.notes.append(f"of {shown(self._function.prototype, inputs, attrs)} {error}")
 

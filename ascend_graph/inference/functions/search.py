@@ -82,9 +82,8 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
             reasons.append(f"{relation} refuses inputs that the function answers: {longer} may have more dimensions")
             continue
         unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
-        notes = tuple(
-            restored(note, caller.names) for note in (found.narrower, *found.strides, *caller.notes, *unsaid) if note
-        )
+        narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
+        notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
         return replace(found, relation=relation, narrower="", strides=notes)
     caller.check_determinism()
     raise InferenceError(
