@@ -3,6 +3,7 @@ runtime."""
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import random
@@ -34,13 +35,28 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", metavar="K/N", help="run the K-th of N parts of the files, which take about as long each")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first where processes share the files out, so that none is alone with one at the end."""
-    table = Path(__file__).with_name("durations.json")
-    if hasattr(config, "workerinput") and table.exists():
-        suite = "test-slow" if config.option.markexpr == "slow" else "test"
-        seconds = json.loads(table.read_text())[suite]
-        items.sort(key=lambda item: -seconds.get(item.location[0], 60.0))
+    """Keep one share of the files, and put the longest first, so that no process is alone with one at the end."""
+    suite = "test-slow" if config.option.markexpr == "slow" else "test"
+    seconds = json.loads(Path(__file__).with_name("durations.json").read_text())[suite]
+    files = {item.location[0] for item in items}
+    longest = sorted(files, key=lambda file: (-seconds.get(file, 60.0), file))
+    if config.option.share:
+        number, count = map(int, config.option.share.split("/"))
+        shares: list[tuple[float, int, list[str]]] = [(0.0, one, []) for one in range(1, count + 1)]
+        for file in longest:
+            total, one, held = heapq.heappop(shares)
+            heapq.heappush(shares, (total + seconds.get(file, 60.0), one, [*held, file]))
+        kept = next(set(held) for _, one, held in shares if one == number)
+        config.hook.pytest_deselected(items=[item for item in items if item.location[0] not in kept])
+        items[:] = [item for item in items if item.location[0] in kept]
+    if hasattr(config, "workerinput"):
+        order = {file: place for place, file in enumerate(longest)}
+        items.sort(key=lambda item: order[item.location[0]])
 
 
 @pytest.fixture(autouse=True)
