@@ -13,7 +13,7 @@ import argparse
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +22,8 @@ from benchmarks._common import run
 
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / "tests" / "durations.json"
+#: Seconds of a file that no recorded run had.
+UNKNOWN_SECONDS = 60.0
 
 
 def cases(report: Path) -> list[tuple[str, str, float]]:
@@ -43,6 +45,24 @@ def finished(seconds: Iterable[float], processes: int = 2) -> float:
     for one in seconds:
         heapq.heapreplace(ends, ends[0] + one)
     return max(ends)
+
+
+def share(files: Iterable[str], seconds: Mapping[str, float], number: int, count: int) -> set[str]:
+    """Return the ``number``-th of ``count`` parts of the files, each of which takes about as long.
+
+    Args:
+        files: The files, the longest first.
+        seconds: Seconds by file.
+        number: From 1 to ``count``.
+        count: The number of parts.
+    """
+    if not 1 <= number <= count:
+        raise ValueError(f"share {number}/{count}: the first number is not one of 1 to {count}; write 1/{count}")
+    parts: list[tuple[float, int, list[str]]] = [(0.0, one, []) for one in range(1, count + 1)]
+    for file in files:
+        total, one, held = parts[0]
+        heapq.heapreplace(parts, (total + seconds.get(file, UNKNOWN_SECONDS), one, [*held, file]))
+    return next(set(held) for _, one, held in parts if one == number)
 
 
 def main() -> dict[str, Any]:

@@ -3,7 +3,6 @@ runtime."""
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 import random
@@ -16,6 +15,7 @@ import torch
 import torch._functorch.config
 
 from ascend_graph.environment import TIMEOUT_VARIABLE, is_active
+from benchmarks.suite import UNKNOWN_SECONDS, share
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,7 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", metavar="K/N", help="run the K-th of N parts of the files, which take about as long each")
+    parser.addoption(
+        "--share", metavar="K/N", help="run the K-th of N parts of the files, which take about as long each"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,14 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     suite = "test-slow" if config.option.markexpr == "slow" else "test"
     seconds = json.loads(Path(__file__).with_name("durations.json").read_text())[suite]
     files = {item.location[0] for item in items}
-    longest = sorted(files, key=lambda file: (-seconds.get(file, 60.0), file))
+    longest = sorted(files, key=lambda file: (-seconds.get(file, UNKNOWN_SECONDS), file))
     if config.option.share:
         number, count = map(int, config.option.share.split("/"))
-        shares: list[tuple[float, int, list[str]]] = [(0.0, one, []) for one in range(1, count + 1)]
-        for file in longest:
-            total, one, held = heapq.heappop(shares)
-            heapq.heappush(shares, (total + seconds.get(file, 60.0), one, [*held, file]))
-        kept = next(set(held) for _, one, held in shares if one == number)
+        kept = share(longest, seconds, number, count)
         config.hook.pytest_deselected(items=[item for item in items if item.location[0] not in kept])
         items[:] = [item for item in items if item.location[0] in kept]
     if hasattr(config, "workerinput"):
