@@ -25,7 +25,7 @@ from ascend_graph.compilation.objects import ObjectCache, object_key
 from ascend_graph.compilation.precompiled import PrecompiledHeaders, SplitSource, for_preprocessed, is_gcc, split
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.architecture import DAV_3510
-from ascend_graph.host.ascendc import cores, translate
+from ascend_graph.host.ascendc import cores, specializations, translate
 from ascend_graph.host.ascendc.command import Command, CompilerOptionError, Home, parse
 from ascend_graph.sources import kernels
 
@@ -91,7 +91,7 @@ class Steps:
         error = OtherCompilerError(said)
         if done.returncode != 0 and error.known:
             raise error
-        if done.returncode != 0 and any(self._compiles(arguments, option) for option in _options_for(said)):
+        if done.returncode != 0 and any(self.compiles([*arguments, option]) for option in _options_for(said)):
             return None
         if done.returncode != 0 and _clang() is not None:
             raise error
@@ -111,9 +111,9 @@ class Steps:
         done = subprocess.run([*self._compiler, "--version"], check=False, capture_output=True, text=True)
         return done.stdout if is_gcc(done.stdout) else None
 
-    def _compiles(self, arguments: Sequence[str], option: str) -> bool:
-        """Return whether a source compiles with one more option."""
-        done = subprocess.run([*self._compiler, *arguments, option], check=False, stderr=subprocess.PIPE)
+    def compiles(self, arguments: Sequence[str]) -> bool:
+        """Return whether a source compiles, and show the messages if it does."""
+        done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
         if done.returncode == 0:
             sys.stderr.write(done.stderr.decode(errors="replace"))
         return done.returncode == 0
@@ -268,11 +268,24 @@ class _KernelSource:
         if said is None:
             whole = self.scratch / f"{self.source.stem}.ii"
             whole.write_text(self._translate(text, vector_code, stubs), encoding="utf-8", errors="surrogateescape")
-            said = steps.compile([*options, "-x", "c++-cpp-output", "-c", str(whole), "-o", str(target)])
+            said = self._compiled(steps, whole, [*options, "-x", "c++-cpp-output", "-c", str(whole), "-o", str(target)])
         else:
             sys.stderr.write(said)
         if said == "":  # a cached object has no messages
             objects.keep(key, target)
+
+    def _compiled(self, steps: Steps, source: Path, arguments: Sequence[str]) -> str | None:
+        """Run a compile step, if need be of a source without specializations inside classes."""
+        try:
+            return steps.compile(arguments)
+        except OtherCompilerError as error:
+            if _INSIDE_CLASS not in error.known:
+                raise
+            text = source.read_text(encoding="utf-8", errors="surrogateescape")
+            source.write_text(specializations.outside_of_classes(text), encoding="utf-8", errors="surrogateescape")
+            if steps.compiles(arguments):
+                return None
+            raise
 
     def _translate(self, text: str, vector_code: bool, stubs: Path | None) -> str:
         """Return preprocessed text as C++ for the host, and write the headers of its kernels to ``stubs``."""
@@ -295,7 +308,7 @@ class _KernelSource:
 @cache
 def _translators() -> str:
     """Return a digest of the modules that translate sources."""
-    files = (translate.__file__, kernels.__file__)
+    files = (translate.__file__, specializations.__file__, kernels.__file__)
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
