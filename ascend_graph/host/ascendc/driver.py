@@ -42,6 +42,8 @@ _CHANGES_MEANING = "changes meaning of"
 _ERROR = re.compile(r": (?:fatal )?error: ")
 #: Message for a call ``ReduceSum<float>(tensor)`` that finds its function by argument types alone, as in C++20 and on devices.
 _BY_ARGUMENTS = re.compile(r"error: \W(\w+)\W was not declared in this scope; did you mean \WAscendC::\1\W")
+#: Message for a ``constexpr`` constructor that sets its members in its body, which C++20 allows and clang++ always takes.
+_UNINITIALIZED = " called in a constant expression"
 #: Options of g++ that clang++ does not know or need.
 _OF_GCC_ALONE = frozenset({"-fno-gnu-unique"})
 _CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
@@ -91,7 +93,7 @@ class Steps:
         error = OtherCompilerError(said)
         if done.returncode != 0 and error.known:
             raise error
-        if done.returncode != 0 and any(self.compiles([*arguments, option]) for option in _options_for(said)):
+        if done.returncode != 0 and self._compiles_with_option(arguments, said):
             return None
         if done.returncode != 0 and _clang() is not None:
             raise error
@@ -112,11 +114,21 @@ class Steps:
         return done.stdout if is_gcc(done.stdout) else None
 
     def compiles(self, arguments: Sequence[str]) -> bool:
-        """Return whether a source compiles, and show the messages if it does."""
+        """Return whether a source compiles, if need be with one more option; show the messages if it does."""
         done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
-        if done.returncode == 0:
-            sys.stderr.write(done.stderr.decode(errors="replace"))
-        return done.returncode == 0
+        said = done.stderr.decode(errors="replace")
+        if done.returncode != 0:
+            return self._compiles_with_option(arguments, said)
+        sys.stderr.write(said)
+        return True
+
+    def _compiles_with_option(self, arguments: Sequence[str], said: str) -> bool:
+        for option in _options_for(said):
+            done = subprocess.run([*self._compiler, *arguments, option], check=False, stderr=subprocess.PIPE)
+            if done.returncode == 0:
+                sys.stderr.write(done.stderr.decode(errors="replace"))
+                return True
+        return False
 
     def with_clang(self, error: OtherCompilerError) -> Steps:
         """Return the same steps with clang++.
@@ -129,7 +141,7 @@ class Steps:
             why = (
                 "breaks on this source"
                 if _BROKEN in error.known
-                else "does not take explicit specializations inside a class, which this source has"
+                else "does not take a specialization inside a class in the form that this source has"
             )
             raise CompilerOptionError(
                 f"bisheng: {self._compiler[0]} {why}; install clang++ (14 or newer), or name another compiler in "
@@ -141,7 +153,7 @@ class Steps:
 def _options_for(said: str) -> Iterator[str]:
     """Yield options with which g++ may accept a source that the device's compiler accepts, judged by g++'s message."""
     errors = [line for line in said.splitlines() if _ERROR.search(line)]
-    if _BY_ARGUMENTS.search(said):
+    if _BY_ARGUMENTS.search(said) or _UNINITIALIZED in said:
         yield "-std=gnu++20"
     if errors and all(_CHANGES_MEANING in line for line in errors):
         yield "-fpermissive"

@@ -151,7 +151,7 @@ def _templates(text: str, begin: int, end: int) -> Iterator[_Member]:
 def _template(text: str, start: int, opening: int) -> _Member | None:
     """Return the template that begins at ``start``, whose parameters open at ``opening``, if its form is known."""
     head = _after_angles(text, opening)
-    if head < 0 or _TEMPLATE.match(text, head + len(text[head:]) - len(text[head:].lstrip())):
+    if head < 0 or _TEMPLATE.match(text, _after_blanks(text, head)):
         return None
     parameters = text[opening + 1 : head - 1]
     named = _CLASS_NAME.match(text, head)
@@ -171,13 +171,13 @@ def _function(text: str, start: int, head: int, parameters: str) -> _Member | No
         close = matching(text, token.end(), ")")
         if close < 0:
             return None
-        before = text[head : token.start()].rstrip()
-        if not before.endswith(("operator", "noexcept", "__attribute__", "decltype", "alignas", "requires")):
+        said = text[head : token.start()].rstrip()
+        if not said.endswith(("operator", "noexcept", "__attribute__", "decltype", "alignas", "requires")):
             opening, closing = token.start(), close
         position = close + 1
     if token is None or opening < 0 or token[0] == "=":
         return None
-    name_end = len(text[:opening].rstrip())
+    name_end = head + len(text[head:opening].rstrip())
     arguments, before = "", name_end
     if text[name_end - 1] == ">" and not re.search(r"operator\s*[-<>=]+$", text[head:name_end]):
         before = _before_angles(text, name_end)
@@ -289,11 +289,16 @@ def _before_angles(text: str, end: int) -> int:
 
 def _arguments(text: str, position: int) -> tuple[str, int]:
     """Return template arguments and the position after them, if there are any."""
-    blank = len(text[position:]) - len(text[position:].lstrip())
-    if not text.startswith("<", position + blank):
+    opening = _after_blanks(text, position)
+    if not text.startswith("<", opening):
         return "", position
-    end = _after_angles(text, position + blank)
-    return (text[position + blank + 1 : end - 1], end) if end > 0 else ("", position)
+    end = _after_angles(text, opening)
+    return (text[opening + 1 : end - 1], end) if end > 0 else ("", position)
+
+
+def _after_blanks(text: str, position: int) -> int:
+    found = re.compile(r"\S").search(text, position)
+    return len(text) if found is None else found.start()
 
 
 def _split(text: str) -> list[str]:

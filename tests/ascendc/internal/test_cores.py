@@ -29,6 +29,19 @@ __aicore__ void Operation::operator()<AIC>(__gm__ int32_t* to) { to[GetBlockIdx(
 template <>
 __aicore__ void Operation::operator()<AIV>(__gm__ int32_t* to) { to[8 + GetBlockIdx()] = 100 + GetBlockIdx(); }
 
+template <class T>
+struct InsideClass {
+    template <int32_t core = g_coreType>
+    __aicore__ inline void operator()(__gm__ T* to);
+    template <>
+    __aicore__ inline void operator()<AIC>(__gm__ T* to) { to[GetBlockIdx()] = 10 + GetBlockIdx(); }
+    template <>
+    __aicore__ inline void operator()<AIV>(__gm__ T* to) { to[8 + GetBlockIdx()] = 100 + GetBlockIdx(); }
+};
+extern "C" __global__ __aicore__ void inside_class(GM_ADDR to) {
+    InsideClass<int32_t> operation;
+    operation((__gm__ int32_t*)to);
+}
 extern "C" __global__ __aicore__ void by_constant(GM_ADDR to) {
     Operation operation;
     operation((__gm__ int32_t*)to);
@@ -125,6 +138,7 @@ def _written(to: np.ndarray) -> list[int]:
     ("kernel", "expected"),
     [
         ("by_constant", BOTH),
+        ("inside_class", BOTH),
         ("by_macro", BOTH),
         ("not_made", BOTH),
         ("one_vector_core", [10, 11, 100, 101]),
@@ -218,7 +232,7 @@ extern "C" __global__ __aicore__ void plain(GM_ADDR to) {{
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("explicit specialization in non-namespace scope", "does not take explicit specializations inside a class"),
+        ("explicit specialization in non-namespace scope", "does not take a specialization inside a class"),
         ("internal compiler error: in tsubst", "breaks on this source"),
         ("no member named 'x'", ""),
     ],

@@ -262,7 +262,7 @@ def test_inputs_of_which_the_function_takes_the_values(package: Path) -> None:
 
 
 FAILURES = {
-    "status": "561002: Faulty: the tiling function returned GRAPH_FAILED",
+    "status": "561002: Faulty: the tiling function returned GRAPH_FAILED; it logged: [OP_TILING]way status of 2",
     "throws": "561000: Faulty: thrown by the author",
     "null": (
         "561002: Faulty: the tiling function accesses memory through a null or bad pointer; "

@@ -26,7 +26,13 @@ inline int32_t dlog_getlevel(int32_t, int32_t* enable_event) {
     return ::ascend_graph::host::printed_level();
 }
 
+inline int32_t dlog_setlevel(int32_t, int32_t, int32_t) { return 0; }  // the environment says the level
+inline void DlogFlush() { std::fflush(stdout); }
+
 #define DlogRecord(moduleId, level, ...) ::ascend_graph::host::log(level, "", __VA_ARGS__)
+#define Dlog(moduleId, level, ...) DlogRecord(moduleId, level, __VA_ARGS__)
+#define DlogSub(moduleId, submodule, level, fmt, ...) \
+    DlogRecord(moduleId, level, "[%s]" fmt, submodule, ##__VA_ARGS__)
 #define DlogRecordInner(moduleId, level, ...) DlogRecord(moduleId, level, __VA_ARGS__)
 #define AlogRecord(moduleId, type, level, ...) DlogRecord(moduleId, level, __VA_ARGS__)
 #define dlog_debug(moduleId, ...) DlogRecord(moduleId, DLOG_DEBUG, __VA_ARGS__)

@@ -1,6 +1,7 @@
 // An operator that goes wrong in the way its attr says. Its functions are registered apart from its
 // definition.
 #include "register/op_def_registry.h"
+#include "toolchain/slog.h"
 
 namespace optiling {
 BEGIN_TILING_DATA_DEF(FaultyTiling)
@@ -13,7 +14,11 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     const std::string way = context->GetAttrs()->GetStr(0);
     FaultyTiling tiling;
     const int64_t columns = context->GetInputShape(0)->GetStorageShape().GetDim(0);
-    if (way == "status") return ge::GRAPH_FAILED;
+    if (way == "status") {
+        DlogSub(OP, "OP_TILING", DLOG_ERROR, "way %s of %d", way.c_str(), 2);
+        Dlog(OP, DLOG_INFO, "not an error");
+        return ge::GRAPH_FAILED;
+    }
     if (way == "throws") throw std::runtime_error("thrown by the author");
     if (way == "null") tiling.set_way(context->GetInputShape(7)->GetStorageShape().GetDimNum());
     if (way == "wrong attr") tiling.set_way(*context->GetAttrs()->GetInt(0));
