@@ -64,10 +64,11 @@ return None, dx, dw, None
 """
 
 
-def report_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> AdoptionReport:
-    def indented(text: str) -> str:
-        return "\n".join(f"        {line}" for line in text.strip().splitlines())
+def indented(text: str) -> str:
+    return "\n".join(f"        {line}" for line in text.strip().splitlines())
 
+
+def report_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> AdoptionReport:
     module = PYTHON.replace("{forward}", indented(forward)).replace("{backward}", indented(backward))
     files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": CPP, "mine/__init__.py": "", "mine/api.py": module}
     return adopted(files)
@@ -143,3 +144,98 @@ def test_a_forward_that_does_more_has_no_gradient_written(forward: str, adopted:
 @pytest.mark.parametrize("backward", UNCLEAR_BACKWARD)
 def test_a_backward_that_does_more_is_not_written(backward: str, adopted: Adopt) -> None:
     assert backward_of(adopted, backward=backward) == []
+
+
+FORMS = {
+    "a cast": (
+        FORWARD.replace("w = w.contiguous()", "w = w.type_as(x)"),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "a gradient in another dtype": (
+        FORWARD,
+        BACKWARD.replace("return None", "if grad.dtype == torch.half:\n    dx = dx.half()\nreturn None"),
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "a function that is held": (
+        FORWARD.replace("y = mine._C.scale(", "func = mine._C.scale\ny = func("),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "axes in another order": (
+        FORWARD.replace("scale(x,", "scale(x.permute(1, 0).contiguous(),").replace(
+            "ctx.save_for_backward(x", "ctx.save_for_backward(x.permute(1, 0).contiguous()"
+        ),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0.permute(1, 0), gradient_1, None",
+    ),
+    "a tensor that is written to and not used": (
+        FORWARD.replace("ctx.n = n", "ctx.n = n\nkept = torch.zeros_like(x)\nkept[1:] = x[1:]"),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_a_tensor_is_followed(form: str, adopted: Adopt) -> None:
+    forward, backward, call, returned = FORMS[form]
+    lines = backward_of(adopted, forward, backward)
+    assert lines[1].endswith(call)
+    assert lines[2] == f"    return {returned}"
+
+
+NOT_FOLLOWED = [
+    # A gradient of both arguments together.
+    (FORWARD.replace("scale(x, w, by)", "scale(x, x, by)"), BACKWARD),
+    # A new tensor that is written to, and then used.
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\nk[0] = 1\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\nn = fill(k)\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    # Two names of one new tensor.
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\no = k\no[0] = 1\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    # Axes in an order that is computed.
+    (FORWARD.replace("scale(x,", "scale(x.permute(by, 0),"), BACKWARD),
+]
+
+
+@pytest.mark.parametrize(("forward", "backward"), NOT_FOLLOWED)
+def test_a_tensor_that_is_another_one_is_not_followed(forward: str, backward: str, adopted: Adopt) -> None:
+    assert backward_of(adopted, forward, backward) == []
+
+
+@pytest.mark.parametrize(("given", "is_written"), [("torch.zeros_like(x)", True), ("w", False)])
+def test_a_gradient_that_writes_gets_new_tensors_alone(given: str, is_written: bool, adopted: Adopt) -> None:
+    cpp = CPP.replace(
+        "scale_grad(const at::Tensor &grad, const at::Tensor &x, const at::Tensor &w, int64_t by)",
+        "scale_grad(const at::Tensor &grad, const at::Tensor &x, at::Tensor &dx, int64_t by)",
+    ).replace(
+        "at::Tensor dx = at::empty_like(x); at::Tensor dw = at::empty_like(w);\n"
+        "    EXEC_NPU_CMD(aclnnScaleGrad, grad, x, w, by, dx, dw);",
+        "at::Tensor dw = at::empty_like(x);\n    EXEC_NPU_CMD(aclnnScaleGrad, grad, x, x, by, dx, dw);",
+    )
+    backward = BACKWARD.replace("x, w, ctx.by", f"x, {given}, ctx.by")
+    module = PYTHON.replace("{forward}", indented(FORWARD)).replace("{backward}", indented(backward))
+    files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": cpp, "mine/__init__.py": "", "mine/api.py": module}
+    report = adopted(files)
+    assert "(a2!) dx" in decision(report, "mine::scale_grad").defined_from[0]
+    assert bool(decision(report, "mine::scale").backward) is is_written
