@@ -140,6 +140,14 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
     assert "another library's operator" in report.diagnostics[0].message
 
 
+def test_the_tests_of_a_library_of_kernels_alone_bind_its_operators(adopted: Adopt) -> None:
+    kernels = "REG_OP(F).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(F)"
+    files = {"op_graph/f_proto.h": kernels, "tests/b.cpp": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()"); }'}
+    assert [one.name for one in adopted(files).decisions] == ["mine::f"]
+    own = {"ops/a.cpp": 'TORCH_LIBRARY(mine, m) { m.def("g(Tensor x) -> ()"); }'}
+    assert [one.name for one in adopted(files | own).decisions] == ["mine::g"]
+
+
 YAML = """all_version: [v2.1, newest]
 official:
   - func: abs(Tensor self) -> Tensor
