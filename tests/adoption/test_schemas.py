@@ -71,6 +71,9 @@ PYTHON = {
     "define": "torch.library.define('mine::f', '(Tensor x) -> Tensor')\n",
     "library": "lib = torch.library.Library('mine', 'DEF')\nlib.define('f(Tensor x) -> Tensor')\n",
     "library with a name": "NAME = 'mine'\nlib = Library(NAME, 'FRAGMENT')\nlib.define('f(Tensor x)' + ' -> Tensor')\n",
+    "custom_op of a function": "def f(x: torch.Tensor) -> torch.Tensor: ...\ng = torch.library.custom_op('mine::f', f, mutates_args=())\n",
+    "custom_op called twice": "def f(x: torch.Tensor) -> torch.Tensor: ...\n"
+    "g = torch.library.custom_op('mine::f', mutates_args=())(f)\n",
     "direct": "LIB = Library('mine', 'FRAGMENT')\ndef f(x: torch.Tensor) -> torch.Tensor: ...\n"
     "direct_register_custom_op(op_name='f', op_func=f, mutates_args=[], target_lib=LIB)\n",
 }
@@ -220,23 +223,75 @@ TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()", &f); }
     assert [one.name for one in adopted({"ops.cpp": source}).decisions] == ["mine::f"]
 
 
-def test_operators_of_an_own_decorator_are_reported_where_it_defines_them(adopted: Adopt) -> None:
+OWN_DECORATOR = """
+import torch
+
+
+def register(name, *, written=()):
+    def decorate(function):
+        return torch.library.custom_op(name, mutates_args=written)(function)
+
+    return decorate
+"""
+DECORATED = """
+import torch
+
+from .making import register as made
+
+
+@made("mine::f")
+def f(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@made("mine::g", written=("x",))
+def g(x: torch.Tensor, by: int = 2) -> None:
+    x.mul_(by)
+"""
+
+
+def test_operators_of_an_own_decorator_in_another_file_are_found(adopted: Adopt) -> None:
+    report = adopted({"mine/__init__.py": "", "mine/making.py": OWN_DECORATOR, "mine/ops.py": DECORATED})
+    assert report.diagnostics == ()
+    assert [one.name for one in report.decisions] == ["mine::f", "mine::g"]
+    assert decision(report, "mine::g").relation == "->"
+
+
+def test_operators_whose_names_are_computed_are_reported_where_they_are_made(adopted: Adopt) -> None:
+    source = OWN_DECORATOR.replace("custom_op(name", "custom_op(prefix + name")
+    (found,) = adopted({"ops.py": source}).diagnostics
+    assert (found.file, found.line) == ("ops.py", 7)
+    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")
+
+
+def test_a_function_of_another_file_is_followed(adopted: Adopt) -> None:
+    kernels = (
+        "import torch\ndef grown(x: torch.Tensor, by: int) -> torch.Tensor:\n    return x.new_empty((x.shape[0], by))\n"
+    )
+    register = """
+import torch
+from torch.library import Library
+
+from src_of_mine.kernels import grown as kernel
+
+LIB = Library("mine", "FRAGMENT")
+direct_register_custom_op(op_name="f", op_func=kernel, fake_impl=kernel, mutates_args=[], target_lib=LIB)
+"""
+    report = adopted({"python/src_of_mine/kernels.py": kernels, "python/src_of_mine/ops.py": register})
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0, by]: x"
+
+
+def test_kernels_that_are_registered_for_a_device_are_found(adopted: Adopt) -> None:
     source = """
 import torch
 
 
-def register(name):
-    def decorate(function):
-        return torch.library.custom_op(name, mutates_args=())(function)
-
-    return decorate
+@torch.library.custom_op("mine::f", mutates_args=(), device_types="cpu")
+def f(x: torch.Tensor) -> torch.Tensor: ...
 
 
-@register("mine::f")
-def f(x: torch.Tensor) -> torch.Tensor:
-    return x.clone()
+@f.register_kernel("npu")
+def _(x):
+    return x.new_empty((x.shape[0],))
 """
-    report = adopted({"ops.py": source})
-    (found,) = report.diagnostics
-    assert (found.file, found.line) == ("ops.py", 7)
-    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")
+    assert decision(adopted({"ops.py": source}), "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"

@@ -146,7 +146,7 @@ class ExpressionEvaluator(CallEvaluator):
         if operator == "+" and isinstance(left, Sizes) and isinstance(right, Sizes):
             return Sizes((*left.items, *right.items))
         if operator in ("+", "-") and isinstance(left, SizesIterator):
-            # begin() + n, end() - n
+            # From the begin on, or back from the end.
             forward = left.offset == 0 and left.is_end == (operator == "-")
             return SizesIterator(left.sizes, right, left.is_end) if forward else UNKNOWN
         if operator == "/" and self.is_cpp:
