@@ -17,7 +17,7 @@ from ascend_graph.adoption.model import (
     SourcePlace,
     relative,
 )
-from ascend_graph.adoption.python_sources import MAKERS, PythonSources, is_maker, maker_call
+from ascend_graph.adoption.python_sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
 #: Maximum size of a Python file that is read.
@@ -27,7 +27,6 @@ _DEFAULT_LIBRARY = "vllm"
 _USEFUL = re.compile(
     rb"torch\.library|\bLibrary\b|direct_register_custom_op|register_fx_node_ge_converter|custom_op|register_fake"
 )
-_FAKES = frozenset({"register_fake", "impl_abstract"})
 
 
 def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
@@ -168,7 +167,7 @@ class _Reader:
         name = last_name(target)
         function = self.function(node)
         owner = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
-        if owner in self.made and name in _FAKES:
+        if owner in self.made and name in FAKES:
             self.implemented(self.made[owner], "Meta", function, node.name, node)
         elif owner in self.made and name == "register_kernel" and call is not None and call.args:
             self.implemented(self.made[owner], _key(self.text(call.args[0]) or ""), function, node.name, node)
@@ -178,9 +177,12 @@ class _Reader:
                 self.implemented(full, _key(self.text(call.args[1]) or ""), function, node.name, node)
         elif call is not None and name in MAKERS and call.args:
             self.custom_op(call, function)
-        elif call is not None and (made := maker_call(self.function(call.func), call)) is not None:
-            self.custom_op(made, function)
-        elif call is not None and name in _FAKES and call.args:
+        elif call is not None and (maker := maker_call(self.function(call.func), call)) is not None:
+            self.custom_op(maker, function)
+            full = self.made.get(node.name)
+            if full is not None and makes_fake(self.function(call.func)):
+                self.implemented(full, "Meta", None, name, call)
+        elif call is not None and name in FAKES and call.args:
             full = self.qualified(call.args[0], call)
             if full is not None:
                 self.implemented(full, "Meta", function, node.name, node)
@@ -295,7 +297,7 @@ class _Reader:
             library = self.library(node.func.value)
             if library is not None:
                 self.impl_call(node, library, function)
-        elif name in _FAKES and len(node.args) >= 2:
+        elif name in FAKES and len(node.args) >= 2:
             full = self.qualified(node.args[0], node)
             if full is not None:
                 written = ast.unparse(node.args[1])

@@ -12,6 +12,8 @@ from ascend_graph.adoption.model import PythonFunction, SourcePlace, relative
 
 #: Functions that make an operator of a Python function.
 MAKERS = frozenset({"custom_op", "triton_op"})
+#: Functions and methods that register a meta function.
+FAKES = frozenset({"register_fake", "impl_abstract"})
 
 
 class PythonSources:
@@ -103,6 +105,13 @@ def maker_call(function: PythonFunction | None, call: ast.Call) -> ast.Call | No
         return None
     made = _Given(given).visit(copy.deepcopy(inner[0]))
     return ast.copy_location(ast.Call(made.func, made.args[:1], made.keywords), call)
+
+
+def makes_fake(function: PythonFunction | None) -> bool:
+    """Return whether a decorator of the repository's own registers a meta function of each operator that it makes."""
+    return function is not None and any(
+        isinstance(one, ast.Call) and last_name(one.func) in FAKES for one in ast.walk(function.node)
+    )
 
 
 class _Given(ast.NodeTransformer):

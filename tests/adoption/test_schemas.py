@@ -257,6 +257,17 @@ def test_operators_of_an_own_decorator_in_another_file_are_found(adopted: Adopt)
     assert decision(report, "mine::g").relation == "->"
 
 
+def test_meta_functions_that_an_own_decorator_registers_are_kept(adopted: Adopt) -> None:
+    making = OWN_DECORATOR.replace(
+        "        return torch",
+        "        torch.library.register_fake(name)(lambda x: function(x))\n        return torch",
+    )
+    kernel = DECORATED.partition('@made("mine::g"')[0].replace("return x.clone()", "return computed(x)")
+    one = decision(adopted({"making.py": making, "ops.py": kernel.replace(".making", "making")}), "mine::f")
+    assert one.registers
+    assert any(line.startswith("meta kept: ops.py:7") for line in one.evidence)
+
+
 def test_operators_whose_names_are_computed_are_reported_where_they_are_made(adopted: Adopt) -> None:
     source = OWN_DECORATOR.replace("custom_op(name", "custom_op(prefix + name")
     (found,) = adopted({"ops.py": source}).diagnostics
