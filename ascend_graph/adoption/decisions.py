@@ -138,6 +138,9 @@ class _Decider:
         self.metas = [one for one in implementations if one.is_meta]
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
+        stated = [one.place for one in implementations if one.key.startswith("Autograd")]
+        stated += [findings.gradients[name]] if name in findings.gradients else []
+        self.evidence += [f"gradient: the library's own, which stays: {place}" for place in stated[:1]]
 
     def decide(self) -> Decision:
         schema = self.schema

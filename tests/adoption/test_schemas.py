@@ -201,6 +201,19 @@ def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
     assert [one.name for one in report.undecided] == ["npu::npu_inherits"]
 
 
+def test_a_gradient_that_the_library_registers_itself_is_stated(adopted: Adopt) -> None:
+    derivatives = "all_version: [v2.1]\nbackward:\n- name: npu_grow(Tensor x, float by=1.0) -> Tensor\n  x: npu_shrink(grad, by)\n"
+    library = """
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(mine, AutogradPrivateUse1, m) { m.impl("f", &differentiated); }
+"""
+    report = adopted({"functions.yaml": YAML, "derivatives.yaml": derivatives, "ops.cpp": library})
+    stated = {one.name: [line for line in one.evidence if line.startswith("gradient")] for one in report.decisions}
+    assert stated["npu::npu_grow"] == ["gradient: the library's own, which stays: derivatives.yaml:3"]
+    assert stated["mine::f"] == ["gradient: the library's own, which stays: ops.cpp:3"]
+    assert stated["npu::npu_pair"] == []
+
+
 def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopted: Adopt) -> None:
     report = adopted(
         {
