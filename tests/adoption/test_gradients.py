@@ -86,22 +86,41 @@ def test_a_gradient_that_is_one_operator_is_written(adopted: Adopt) -> None:
     ]
 
 
-def test_the_written_module_gives_the_operator_its_gradient(adopted: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (
-        report_of(adopted)
-        .text.replace('"mine::', '"adopted_gradients::')
-        .replace("ops.mine.", "ops.adopted_gradients.")
-    )
-    package, extension = ModuleType("mine"), ModuleType("mine._C")
-    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
-    extension.scale_grad = lambda grad, x, w, by: (grad * w * by, grad * x * by)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mine", package)
+def registered(text: str, namespace: str, extension: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a written module on an extension, with its operators in another namespace."""
+    text = text.replace('"mine::', f'"{namespace}::').replace("ops.mine.", f"ops.{namespace}.")
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
     monkeypatch.setitem(sys.modules, "mine._C", extension)
     exec(compile(text, "operators.py", "exec"), {"__file__": "operators.py", "__name__": "operators"})
+
+
+def test_the_written_module_gives_the_operator_its_gradient(adopted: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
+    extension = ModuleType("mine._C")
+    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
+    extension.scale_grad = lambda grad, x, w, by: (grad * w * by, grad * x * by)  # type: ignore[attr-defined]
+    registered(report_of(adopted).text, "adopted_gradients", extension, monkeypatch)
     x, w = (torch.tensor(values).npu().requires_grad_() for values in ([1.0, 2.0], [3.0, 4.0]))
     torch.ops.adopted_gradients.scale(x, w, 5).sum().backward()
     assert x.grad.tolist() == [15.0, 20.0]
     assert w.grad.tolist() == [5.0, 10.0]
+
+
+def test_a_gradient_of_permuted_axes_is_that_of_the_operators_argument(
+    adopted: Adopt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extension = ModuleType("mine._C")
+    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
+    # What the autograd function returns is the gradient of its own argument, before its axes were permuted.
+    extension.scale_grad = lambda grad, x, w, by: (  # type: ignore[attr-defined]
+        (grad * w * by).permute(1, 0).contiguous(),
+        grad * x * by,
+    )
+    forward, backward, *_ = FORMS["axes in another order"]
+    registered(report_of(adopted, forward, backward).text, "adopted_permuted", extension, monkeypatch)
+    x, w = (torch.arange(6.0).reshape(2, 3).npu().requires_grad_() for _ in range(2))
+    torch.ops.adopted_permuted.scale(x, w, 2).sum().backward()
+    assert x.grad.tolist() == (2 * w).tolist()
+    assert w.grad.tolist() == (2 * x).tolist()
 
 
 def test_sizes_and_values_that_the_forward_call_was_given_are_given_again(adopted: Adopt) -> None:
