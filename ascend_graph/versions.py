@@ -185,16 +185,19 @@ def fake_kernels(entry: Any) -> list[Any]:
 
 def register_fake(library: Any, name: str, function: Callable[..., Any]) -> None:
     """Register a meta function over existing ones of the operator ``name``, for the lifetime of a library."""
-    if _takes_override(library._register_fake):
-        library._register_fake(name, function, _stacklevel=2, allow_override=True)
-        return
     from torch._library.fake_impl import construct_meta_kernel
     from torch._library.simple_registry import singleton
-    from torch._library.utils import Kernel, RegistrationHandle, get_source
+    from torch._library.utils import Kernel, RegistrationHandle
 
     qualified = f"{library.ns}::{name}"
     entry = singleton.find(qualified).fake_impl
-    kernel = Kernel(function, get_source(2))
+    code = getattr(function, "__code__", None)
+    source = repr(function) if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+    if _takes_override(library._register_fake):
+        # What library._register_fake does, without a look through the caller's stack.
+        library._registration_handles.append(entry.register(function, source, library, allow_override=True))
+        return
+    kernel = Kernel(function, source)
     entry.kernels = [*fake_kernels(entry), kernel]
     entry.kernel = kernel
 

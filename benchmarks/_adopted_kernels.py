@@ -150,6 +150,7 @@ def _build(group: list[str], functions: dict[str, CppFunction], root: Path, work
     packages = Path(torch.__file__).parent.parent
     library = work / f"{key}.so"
     linked = [f"-L{packages / 'torch/lib'}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+    linked += [f"-L{packages / 'torch_npu/lib'}", "-ltorch_npu"]
     command = [*_compiler(root), f"-I{work}", "-shared", str(source), "-o", str(library), *linked]
     done = None if library.exists() else subprocess.run(command, capture_output=True, text=True, check=False)
     if done is not None and done.returncode:

@@ -18,7 +18,7 @@ from ascend_graph.aclnn.model import AclnnFunction
 from ascend_graph.aclnn.parser import AclnnResult, merge_results, parse_file, parse_text
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.sources import Diagnostic, Severity
-from ascend_graph.sources.installed import custom_packages, existing, inside, modified
+from ascend_graph.sources.installed import custom_packages, existing, inside, modified, once_a_state
 from ascend_graph.sources.reading import HEADER_SUFFIXES, Reader
 
 _VERSION = re.compile(r"v\d+\Z")
@@ -167,6 +167,8 @@ class AclnnCatalog:
 
     def _installed(self, name: str) -> list[AclnnFunction]:
         self._look()
+        if not self._headers:
+            return []
         stem = _stem(name)
         bare = stem.removeprefix("inplace")
         exact = [stem, bare, _VERSION.sub("", stem), _VERSION.sub("", bare)]
@@ -182,8 +184,8 @@ class AclnnCatalog:
 
     def _look(self) -> None:
         """Search the header directories again if their list or one of their modification times has changed."""
-        directories = {directory: modified(directory) for directory in header_directories()}
-        if directories == self._looked_at:
+        directories = once_a_state(_modified_directories)
+        if directories is self._looked_at or directories == self._looked_at:
             return
         self._headers.clear()
         for directory in directories:
@@ -217,6 +219,11 @@ class AclnnCatalog:
         close = [stems[stem] for stem in difflib.get_close_matches(_stem(name), list(stems), 3, 0.75)]
         near = f"; headers with a similar name: {', '.join(close)}" if close else ""
         return f'{message} among the {count} installed headers{near}. Load another: load_aclnn("…/aclnn_….h")'
+
+
+def _modified_directories() -> dict[Path, int]:
+    """Return the directories of installed headers with their modification times."""
+    return {directory: modified(directory) for directory in header_directories()}
 
 
 def _stem(name: str) -> str:

@@ -10,6 +10,61 @@ _ANNOTATIONS = {
 }  # fmt: skip
 
 
+class AnnotationError(Exception):
+    """Part of a function's declaration that torch makes no schema of; ``node`` is its place."""
+
+    def __init__(self, node: ast.AST, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+def schema_text(name: str, node: ast.FunctionDef, mutates: ast.expr | None) -> str:
+    """Return the schema that torch makes from a function's annotations.
+
+    Args:
+        name: The operator.
+        node: The function.
+        mutates: The expression of ``mutates_args``.
+
+    Raises:
+        AnnotationError: Torch makes none, or the sources do not tell it.
+    """
+    try:
+        written = frozenset(ast.literal_eval(mutates)) if mutates is not None else frozenset()
+    except (ValueError, TypeError, SyntaxError):
+        raise AnnotationError(node, "mutates_args is computed; expected names") from None
+    parts = []
+    positional = [*node.args.posonlyargs, *node.args.args]
+    required: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
+    pairs = list(zip(positional, [*required, *node.args.defaults], strict=True))
+    keywords = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    for number, (argument, default) in enumerate([*pairs, *keywords]):
+        if number == len(pairs):
+            parts.append("*")
+        kind = annotation(argument.annotation)
+        if kind is None:
+            raise AnnotationError(
+                argument,
+                f"the type of {argument.arg} is not one that torch makes a schema of; write a type that "
+                "torch.library.custom_op takes",
+            )
+        if argument.arg in written:
+            # The optional mark follows the alias: Tensor(a0!)?.
+            kind = kind.replace("Tensor", f"Tensor(a{number}!)", 1)
+        try:
+            value = "" if default is None else f"={ast.literal_eval(default)!r}"
+        except (ValueError, SyntaxError):
+            raise AnnotationError(argument, f"the default of {argument.arg} is computed; write a literal") from None
+        parts.append(f"{kind} {argument.arg}{value}")
+    returns = returned(node.returns)
+    if returns is None:
+        raise AnnotationError(
+            node,
+            "its return type is not one that torch makes a schema of; write a type that torch.library.custom_op takes",
+        )
+    return f"{name}({', '.join(parts)}) -> {returns}"
+
+
 def annotation(node: ast.expr | None) -> str | None:
     """Return the schema's type of an annotation, or None."""
     if node is None:

@@ -67,6 +67,7 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
 def with_gradients(found: list[tuple[BoundOperator, Decision]], known: Known) -> list[Decision]:
     """Return decisions with the gradients that the repository's autograd functions compute with one operator."""
     computed = {one.bound.name: decision for one, decision in found if decision.registers}
+    written = {one.bound.name: _written_to(one) for one, _ in found}
     made = []
     for one, decision in found:
         pair = known.extensions.gradients.get(one.bound.name)
@@ -81,11 +82,18 @@ def with_gradients(found: list[tuple[BoundOperator, Decision]], known: Known) ->
         lines: list[str] = []
         if not any(argument.mutated for argument in schema.arguments):
             arguments = [argument.name for argument in schema.arguments]
-            lines = backward_function(pair.plan, name, arguments, outputs, gradient.eager)
+            writes = written[pair.plan.backward]
+            lines = backward_function(pair.plan, name, arguments, outputs, gradient.eager, writes)
         if lines:
             decision = replace(decision, backward=tuple(lines), evidence=_stated(decision.evidence, pair))  # noqa: PLW2901
         made.append(decision)
     return made
+
+
+def _written_to(one: BoundOperator) -> set[int | str]:
+    """Return the arguments that an operator writes to, by position and name."""
+    arguments = one.definition.schema.arguments if one.definition is not None else ()
+    return {key for n, argument in enumerate(arguments) if argument.mutated for key in (n, argument.name)}
 
 
 def _stated(evidence: tuple[str, ...], pair: GradientPair) -> tuple[str, ...]:
@@ -130,6 +138,9 @@ class _Decider:
         self.metas = [one for one in implementations if one.is_meta]
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
+        stated = [one.place for one in implementations if one.key.startswith("Autograd")]
+        stated += [findings.gradients[name]] if name in findings.gradients else []
+        self.evidence += [f"gradient: the library's own, which stays: {place}" for place in stated[:1]]
 
     def decide(self) -> Decision:
         schema = self.schema

@@ -122,6 +122,8 @@ class Findings:
     definitions: list[Definition] = field(default_factory=list)
     implementations: list[Implementation] = field(default_factory=list)
     converters: list[HandWrittenConverter] = field(default_factory=list)
+    #: Where the repository states the gradient of an operator, which its own build registers, by the operator's name.
+    gradients: dict[str, SourcePlace] = field(default_factory=dict)
     #: Functions that Python calls without a schema.
     bound_functions: list[BoundFunction] = field(default_factory=list)
     #: Files with kernels of Ascend C.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ascend_graph.adoption.annotations import annotation, is_none, last_name, returned
+from ascend_graph.adoption.annotations import AnnotationError, is_none, last_name, schema_text
 from ascend_graph.adoption.model import (
     Definition,
     Findings,
@@ -17,6 +17,7 @@ from ascend_graph.adoption.model import (
     SourcePlace,
     relative,
 )
+from ascend_graph.adoption.python_sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
 #: Maximum size of a Python file that is read.
@@ -26,45 +27,67 @@ _DEFAULT_LIBRARY = "vllm"
 _USEFUL = re.compile(
     rb"torch\.library|\bLibrary\b|direct_register_custom_op|register_fx_node_ge_converter|custom_op|register_fake"
 )
-_FAKES = frozenset({"register_fake", "impl_abstract"})
 
 
 def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
     """Read the definitions and implementations of Python files into ``findings``; report what cannot be read."""
-    for path in paths:
-        if path.suffix != ".py":
-            continue
-        place = SourcePlace(relative(path, root), 1)
-        try:
-            data = path.read_bytes()
-            if not _USEFUL.search(data):
-                continue
-            if len(data) > MAX_BYTES:
-                findings.report(place, f"{len(data):,} bytes are not a source; the limit is {MAX_BYTES:,}")
-                continue
-            tree = ast.parse(data, str(path))
-        except OSError as error:
-            findings.report(place, f"cannot be read: {error.strerror or error}; leave it out")
-            continue
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = getattr(error, "lineno", None) or 1
-            findings.report(
-                SourcePlace(place.file, line),
-                f"is not Python: {getattr(error, 'msg', None) or error}. Correct it, or leave it out",
-            )
-            continue
-        _Reader(tree, place.file, findings).read()
+    sources = PythonSources(paths, root)
+    files = [path for path in paths if path.suffix == ".py"]
+    makers: set[str] = set()
+    read = {path: _read_file(path, _USEFUL, root, findings, sources, makers) for path in files}
+    if makers:
+        useful = re.compile(rb"\b(?:" + b"|".join(sorted(name.encode() for name in makers)) + rb")\b")
+        for path in files:
+            if not read[path]:
+                _read_file(path, useful, root, findings, sources, makers)
+
+
+def _read_file(
+    path: Path,
+    useful: re.Pattern[bytes],
+    root: Path,
+    findings: Findings,
+    sources: PythonSources,
+    makers: set[str],
+) -> bool:
+    """Read a file if something in it is useful, and return whether there is; add decorators that make operators."""
+    place = SourcePlace(relative(path, root), 1)
+    try:
+        data = path.read_bytes()
+        if not useful.search(data):
+            return False
+        if len(data) > MAX_BYTES:
+            findings.report(place, f"{len(data):,} bytes are not a source; the limit is {MAX_BYTES:,}")
+            return True
+        tree = ast.parse(data, str(path))
+    except OSError as error:
+        findings.report(place, f"cannot be read: {error.strerror or error}; leave it out")
+        return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        findings.report(
+            SourcePlace(place.file, line),
+            f"is not Python: {getattr(error, 'msg', None) or error}. Correct it, or leave it out",
+        )
+        return True
+    makers |= {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and is_maker(one)}
+    _Reader(tree, place.file, findings, sources).read()
+    return True
 
 
 class _Reader:
     """Reader of one module."""
 
-    def __init__(self, tree: ast.Module, file: str, findings: Findings) -> None:
-        self.tree, self.file, self.findings = tree, file, findings
+    def __init__(self, tree: ast.Module, file: str, findings: Findings, sources: PythonSources) -> None:
+        self.tree, self.file, self.findings, self.sources = tree, file, findings, sources
         self.module: dict[str, ast.AST] = {}
+        #: Imports by the name that they give, with the name in the other file.
+        self.imports: dict[str, tuple[ast.ImportFrom, str]] = {}
         self.libraries: dict[str, str] = {}
         #: Dispatch keys of libraries that are made for one.
         self.keys: dict[str, str] = {}
+        #: Names that calls are assigned to, by the call.
+        self.held: dict[int, str] = {}
         #: Names of operators that ``custom_op`` made, by the function's name.
         self.made: dict[str, str] = {}
 
@@ -75,8 +98,11 @@ class _Reader:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef):
                 self.module.setdefault(node.name, node)
+            elif isinstance(node, ast.ImportFrom):
+                self.imports |= {one.asname or one.name: (node, one.name) for one in node.names}
             elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 self.assigned(node.targets[0].id, node.value)
+                self.held[id(node.value)] = node.targets[0].id
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef):
                 for decorator in node.decorator_list:
@@ -124,6 +150,9 @@ class _Reader:
     def function(self, node: ast.expr | ast.FunctionDef | None) -> PythonFunction | None:
         if isinstance(node, ast.Name):
             held = self.module.get(node.id)
+            if held is None and node.id in self.imports:
+                taken, name = self.imports[node.id]
+                return self.sources.function(taken, name, self.file)
             node = held if isinstance(held, ast.FunctionDef) else None
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
@@ -138,11 +167,22 @@ class _Reader:
         name = last_name(target)
         function = self.function(node)
         owner = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
-        if owner in self.made and name in _FAKES:
+        if owner in self.made and name in FAKES:
             self.implemented(self.made[owner], "Meta", function, node.name, node)
-        elif call is not None and name in ("custom_op", "triton_op") and call.args:
-            self.custom_op(call, node, function)
-        elif call is not None and name in _FAKES and call.args:
+        elif owner in self.made and name == "register_kernel" and call is not None and call.args:
+            self.implemented(self.made[owner], _key(self.text(call.args[0]) or ""), function, node.name, node)
+        elif call is not None and name == "register_kernel" and len(call.args) > 1:
+            full = self.qualified(call.args[0], call)
+            if full is not None:
+                self.implemented(full, _key(self.text(call.args[1]) or ""), function, node.name, node)
+        elif call is not None and name in MAKERS and call.args:
+            self.custom_op(call, function)
+        elif call is not None and (maker := maker_call(self.function(call.func), call)) is not None:
+            self.custom_op(maker, function)
+            full = self.made.get(node.name)
+            if full is not None and makes_fake(self.function(call.func)):
+                self.implemented(full, "Meta", None, name, call)
+        elif call is not None and name in FAKES and call.args:
             full = self.qualified(call.args[0], call)
             if full is not None:
                 self.implemented(full, "Meta", function, node.name, node)
@@ -160,19 +200,24 @@ class _Reader:
             return text if "::" in text else None
         return operator_name(node)
 
-    def custom_op(self, call: ast.Call, node: ast.FunctionDef, function: PythonFunction | None) -> None:
+    def custom_op(self, call: ast.Call, function: PythonFunction | None, variable: str = "") -> None:
+        """Read ``custom_op(name, …)`` of a function, as a decorator or a call; ``variable`` holds what a call makes."""
         name = self.text(call.args[0])
         if name is None or "::" not in name:
             self.findings.report(
                 self.place(call), f"{last_name(call.func)}: the name is computed; expected a string literal"
             )
             return
+        node = None if function is None else function.node
+        if function is None or not isinstance(node, ast.FunctionDef):
+            self.findings.report(self.place(call), f"{name}: its function is not one of this repository", name)
+            return
         given = {k.arg: k.value for k in call.keywords}
         schema = self.text(given.get("schema"))
         text = f"{name}{schema.strip()}" if schema else self.inferred(name, node, given.get("mutates_args"))
         if text is not None:
             self.defined(name, text, node, inferred=not schema)
-            self.made[node.name] = name
+            self.made[variable or node.name] = name
             devices = self.text(given.get("device_types"))
             self.implemented(name, _key(devices) if devices else "", function, node.name, node)
 
@@ -235,13 +280,16 @@ class _Reader:
         name = last_name(node.func)
         if name == "direct_register_custom_op":
             self.direct(node)
-        elif isinstance(node.func, ast.Call) and last_name(node.func.func) == "custom_op" and node.func.args:
-            # A decorator of the repository's own: custom_op(name)(function).
-            if self.text(node.func.args[0]) is None:
+        elif isinstance(node.func, ast.Call) and last_name(node.func.func) in MAKERS and node.func.args:
+            if self.text(node.func.args[0]) is not None and len(node.args) == 1:
+                self.custom_op(node.func, self.function(node.args[0]), self.held.get(id(node), ""))
+            elif self.text(node.func.args[0]) is None and not isinstance(node.func.args[0], ast.Name):
                 self.findings.report(
                     self.place(node), "custom_op: the name is computed, so that its operators are not counted; "
                     "expected a string literal. Write @torch.library.custom_op at each function",
                 )  # fmt: skip
+        elif name in MAKERS and len(node.args) > 1 and (self.text(node.args[0]) or "").count("::") == 1:
+            self.custom_op(node, self.function(node.args[1]), self.held.get(id(node), ""))
         elif name == "define" and isinstance(node.func, ast.Attribute) and node.args:
             self.define(node, node.func)
         elif name == "impl" and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:
@@ -249,7 +297,7 @@ class _Reader:
             library = self.library(node.func.value)
             if library is not None:
                 self.impl_call(node, library, function)
-        elif name in _FAKES and len(node.args) >= 2:
+        elif name in FAKES and len(node.args) >= 2:
             full = self.qualified(node.args[0], node)
             if full is not None:
                 written = ast.unparse(node.args[1])
@@ -306,7 +354,7 @@ class _Reader:
                 return
             library = found
         if function is None or not isinstance(function.node, ast.FunctionDef):
-            self.findings.report(self.place(node), f"{name}: its function is not one of this module", name)
+            self.findings.report(self.place(node), f"{name}: its function is not one of this repository", name)
             return
         full = f"{library}::{name}"
         text = self.inferred(full, function.node, given.get("mutates_args"))
@@ -322,52 +370,10 @@ class _Reader:
     def inferred(self, name: str, node: ast.FunctionDef, mutates: ast.expr | None) -> str | None:
         """Return the schema that torch makes from a function's annotations."""
         try:
-            written = frozenset(ast.literal_eval(mutates)) if mutates is not None else frozenset()
-        except (ValueError, TypeError, SyntaxError):
-            self.findings.report(self.place(node), f"{name}: mutates_args is computed; expected names", name)
+            return schema_text(name, node, mutates)
+        except AnnotationError as error:
+            self.findings.report(self.place(error.node), f"{name}: {error}", name)
             return None
-        parts = []
-        arguments = node.args
-        positional = [*arguments.posonlyargs, *arguments.args]
-        defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
-            arguments.defaults
-        )
-        pairs: list[tuple[ast.arg, ast.expr | None]] = list(zip(positional, defaults, strict=True))
-        for number, (argument, default) in enumerate(
-            [*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
-        ):
-            if number == len(pairs):
-                parts.append("*")
-            kind = annotation(argument.annotation)
-            if kind is None:
-                self.findings.report(
-                    self.place(argument),
-                    f"{name}: the type of {argument.arg} is not one that torch makes a schema of; write a type that "
-                    "torch.library.custom_op takes",
-                    name,
-                )
-                return None
-            if argument.arg in written:
-                # The optional mark follows the alias: Tensor(a0!)?.
-                kind = kind.replace("Tensor", f"Tensor(a{number}!)", 1)
-            try:
-                value = "" if default is None else f"={ast.literal_eval(default)!r}"
-            except (ValueError, SyntaxError):
-                self.findings.report(
-                    self.place(argument), f"{name}: the default of {argument.arg} is computed; write a literal", name
-                )
-                return None
-            parts.append(f"{kind} {argument.arg}{value}")
-        returns = returned(node.returns)
-        if returns is None:
-            self.findings.report(
-                self.place(node),
-                f"{name}: its return type is not one that torch makes a schema of; write a type that "
-                "torch.library.custom_op takes",
-                name,
-            )
-            return None
-        return f"{name}({', '.join(parts)}) -> {returns}"
 
     def defined(self, name: str, text: str, node: ast.AST, *, namespace: str = "", inferred: bool = False) -> None:
         place = self.place(node)

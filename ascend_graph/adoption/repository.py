@@ -54,6 +54,15 @@ def own_files(root: Path, *, tests: bool = False) -> list[Path]:
     return found
 
 
+def _read_sources(files: list[Path], root: Path) -> Findings:
+    """Return what C++, Python and YAML files state."""
+    findings = Findings()
+    read_cpp(files, root, findings)
+    read_python(files, root, findings)
+    read_yaml(files, root, findings)
+    return findings
+
+
 def read_repository(root: Path) -> tuple[Findings, Known]:
     """Read the operators, prototypes and declarations of a repository; nothing is compiled or imported.
 
@@ -63,11 +72,12 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     if not root.is_dir():
         raise AdoptionError(f"{root}: is not a directory; expected a repository or a part of one")
     files = own_files(root)
-    findings = Findings()
-    read_cpp(files, root, findings)
-    read_python(files, root, findings)
-    read_yaml(files, root, findings)
+    findings = _read_sources(files, root)
     headers = read_headers(path for path in files if is_prototype_file(path))
+    if headers.prototypes and not findings.definitions and not findings.bound_functions:
+        # A library of kernels alone: what calls them from PyTorch are its tests.
+        files += own_files(root, tests=True)
+        findings = _read_sources(files, root)
     prototypes: dict[str, list[object]] = {}
     functions: dict[str, list[object]] = {}
     from dataclasses import replace

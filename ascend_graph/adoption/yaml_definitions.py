@@ -14,6 +14,9 @@ from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 #: Namespace of torch_npu's own operators.
 _NAMESPACE = "npu"
 _USEFUL = re.compile(rb"^\s*-\s*func\s*:", re.MULTILINE)
+#: Files of gradients, which the generated library registers.
+_BACKWARD = re.compile(rb"^backward\s*:", re.MULTILINE)
+_DIFFERENTIATED = re.compile(r"\s*-\s*name\s*:\s*['\"]?(\w+)(?:\.\w+)?\(")
 _FUNC = re.compile(r"(?P<indent>\s*)-\s*func\s*:\s*(?P<text>.*?)\s*\Z")
 _KEY = re.compile(r"(?P<indent>\s*)(?P<key>[\w ,]+?)\s*:(?:\s+(?P<value>.*?))?\s*\Z")
 _SECTION = re.compile(r"(\w+)\s*:\s*\Z")
@@ -38,6 +41,11 @@ def read_yaml(paths: Iterable[Path], root: Path, findings: Findings) -> None:
         if len(data) <= _MAX_BYTES and _USEFUL.search(data) and b"op_api" in data:
             for line, text, entry in _entries(data.decode("utf-8", "replace").splitlines()):
                 _define(SourcePlace(relative(path, root), line), text, entry, findings)
+        elif len(data) <= _MAX_BYTES and _BACKWARD.search(data):
+            for line, text in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+                if (found := _DIFFERENTIATED.match(text)) is not None:
+                    place = SourcePlace(relative(path, root), line)
+                    findings.gradients.setdefault(f"{_NAMESPACE}::{found[1]}", place)
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[int, str, Entry]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ascend_graph.binding.errors import EagerError
 from ascend_graph.prototypes import AttrType, OpPrototype
@@ -38,6 +39,7 @@ def is_dtype_name(name: str) -> bool:
     return any(part in normal for part in ("dtype", "dsttype", "outtype", "outputtype"))
 
 
+@lru_cache(maxsize=256)
 def used_as_dtype(relation: Relation | None) -> frozenset[str]:
     """Return the names that a relation uses as dtypes, dtypes and inputs included.
 

@@ -12,7 +12,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ascend_graph.aclnn import ValueKind
@@ -189,9 +189,9 @@ def operator_schema(
         arguments.append(_input(prototype, index, unique, number))
     for attr in prototype.attrs:
         as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
-        made = _attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs)
-        arguments.append(replace(made, keyword=True))
-    returns = tuple(p for p in prototype.outputs if p.name not in prototype.in_place)
+        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs))
+    in_place = prototype.in_place
+    returns = tuple([p for p in prototype.outputs if p.name not in in_place])
     for output in returns:
         _check_name(op_type, output.name)
     return OperatorSchema(name or operator_name(op_type), prototype, tuple(arguments), returns, dict(dtype_ints or {}))
@@ -234,8 +234,9 @@ def _input(prototype: OpPrototype, index: int, name: str, number: ValueKind | No
     parameter = prototype.inputs[index]
     dynamic = parameter.kind is ParameterKind.DYNAMIC
     alias = ""
-    if parameter.name in prototype.in_place:
-        alias = f"({chr(ord('a') + prototype.in_place.index(parameter.name) % 26)}!)"
+    in_place = prototype.in_place
+    if parameter.name in in_place:
+        alias = f"({chr(ord('a') + in_place.index(parameter.name) % 26)}!)"
     text, kind = (
         f"Tensor{alias}{'[]' if dynamic else ''}",
         AclnnArgumentKind.TENSOR_LIST if dynamic else AclnnArgumentKind.TENSOR,
@@ -268,12 +269,12 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> 
                 f"({attr.name!r}, int)}}, or dtypes = {attr.name}: ge in operators.ini)"
             )
     if attr.required or not attr.default_known:
-        return GeneratedArgument(name, attr, kind, f"{type_} {name}")
+        return GeneratedArgument(name, attr, kind, f"{type_} {name}", None, True)
     default = _default(attr, kind)
     shown = schema_literal(kind, default)
     if shown is None:
-        return GeneratedArgument(name, attr, kind, f"{type_}? {name}=None", default)
-    return GeneratedArgument(name, attr, kind, f"{type_} {name}={shown}", None)
+        return GeneratedArgument(name, attr, kind, f"{type_}? {name}=None", default, True)
+    return GeneratedArgument(name, attr, kind, f"{type_} {name}={shown}", None, True)
 
 
 def default_of(argument: GeneratedArgument) -> AttrValue:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,16 +37,24 @@ def _decide(condition: Any) -> bool:
     return condition if isinstance(condition, bool) else guard_or_false(condition)
 
 
-def _checker(subject: str) -> Callable[[Any, Callable[[], str]], None]:
-    def check(condition: Any, message: Callable[[], str]) -> None:
-        if condition is True:
-            return
-        if isinstance(condition, torch.SymBool):
-            torch._check(condition, lambda: f"{subject}: {message()}")
-        elif not condition:
-            raise ShapeError(message())
+class _Asked(threading.local):
+    """Operator whose meta function runs in this thread, for messages: operators of one relation share its program."""
 
-    return check
+    subject = ""
+
+
+_asked = _Asked()
+
+
+def _check(condition: Any, message: Callable[[], str]) -> None:
+    """Demand a condition over sizes, which may be symbolic."""
+    if condition is True:
+        return
+    if isinstance(condition, torch.SymBool):
+        subject = _asked.subject
+        torch._check(condition, lambda: f"{subject}: {message()}")
+    elif not condition:
+        raise ShapeError(message())
 
 
 def meta_function(
@@ -82,11 +91,10 @@ def meta_function(
     """
     fitted = fit(relation, schema, names or {})
     subject = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
-    check = _checker(subject)
     inputs = relation.inputs
 
     def compiled(present: frozenset[str], attrs: Mapping[str, AttrKind]) -> _Compiled:
-        program = relation.program(present, attrs, system=TORCH, check=check, decide=_decide)
+        program = relation.program(present, attrs, system=TORCH, check=_check, decide=_decide)
         return _Compiled(program.steps, program.template, tuple(map(_maker, program.outputs)))
 
     # A relation that fits no call at all is refused here, not at the first call.
@@ -122,6 +130,7 @@ def meta_function(
             values = [*(values if len(values) == count else complete(args, kwargs))]
             for n, default in stands_for:
                 values[n] = default if values[n] is None else values[n]
+        _asked.subject = subject
         try:
             program = whole
             if varies:

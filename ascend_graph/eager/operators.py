@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -315,6 +315,7 @@ def _with_dtypes(meta: MetaFunction, schema: OperatorSchema, operator: str) -> M
     return checked
 
 
+@lru_cache(maxsize=64)
 def _torch_dtypes(allowed: AllowedDtypes) -> frozenset[torch.dtype]:
     """Return the dtypes of a mask."""
     return frozenset(d for n in range(64) if n in allowed and (d := TORCH.from_attr(n)) is not None)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from ascend_graph.binding.generated_schema import AclnnArgumentKind
 from ascend_graph.shapes import Relation, RelationError, form
 from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
-from ascend_graph.shapes.lowering import lower
 
 # The numbers of the enumerations in csrc/eager/shape_program.h.
 _Item = enum.IntEnum("_Item", "DIMENSION LITERAL ANY ELLIPSIS GROUP ARGUMENT EXPRESSION", start=0)
@@ -150,7 +149,7 @@ def encode(
     if any(name not in tensors for name in relation.inputs):
         return None  # a list of tensors
     try:
-        lowered = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
+        lowered = relation.lowered({name: kind for name, (_, kind) in attrs.items()})
         return _Encoder(lowered, tensors, {name: position for name, (position, _) in attrs.items()}).code()
     except (_BeyondError, RelationError):
         return None

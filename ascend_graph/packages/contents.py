@@ -136,7 +136,7 @@ def _to_cache(path: Path, operators: Iterable[PackagedOp]) -> None:
         handle, name = tempfile.mkstemp(prefix=".package-", dir=path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(rows, file)
+                file.write(json.dumps(rows))
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from ascend_graph.packages.locate import locate_package
 from ascend_graph.registration.register import register_request
 from ascend_graph.registration.registered import RegisteredOp, registry, registry_lock
 from ascend_graph.registration.request import RegistrationError, read_request
-from ascend_graph.sources.installed import custom_packages
+from ascend_graph.sources.installed import custom_packages, one_state
 
 #: Most operators of the table of those that are left out.
 _SHOWN = 20
@@ -106,7 +106,7 @@ class RegisteredPackage:
         TorchScript, and other callers below Python, need it: they do not look operators up in ``torch.ops``.
         """
         known = set(self.left_out)
-        with _uncollected():
+        with _uncollected(), one_state():
             for announced in list(self._announced.values()):
                 with contextlib.suppress(AnnouncedOperatorError):
                     announced.resolve()
@@ -255,7 +255,7 @@ def register_package(
     if not namespace.isidentifier():
         raise RegistrationError(f"namespace={namespace!r}: not an identifier; expected a name such as {NAMESPACE!r}")
     request = (None if only is None else tuple(only), tuple(except_), dict(shapes or {}))
-    with registry_lock:
+    with registry_lock, _uncollected():
         selected = _select(directory)
         try:
             contents = read_package(directory, request[2])

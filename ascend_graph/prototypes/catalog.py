@@ -21,6 +21,7 @@ from ascend_graph.sources.installed import (
     modified,
     named_packages,
     named_places,
+    once_a_state,
     opp_roots,
     vendor_packages,
 )
@@ -54,6 +55,11 @@ def package_directories(environment: Mapping[str, str] | None = None) -> tuple[P
     for root in opp_roots(environment):
         packages = (*packages, *vendor_packages(root), *inside((root,), "built-in"))
     return existing(inside(packages, "op_proto", "inc"))
+
+
+def _modified_directories() -> dict[Path, int]:
+    """Return the op_proto/inc directories of installed packages with their modification times."""
+    return {directory: modified(directory) for directory in package_directories()}
 
 
 class Catalog:
@@ -129,11 +135,11 @@ class Catalog:
         Only headers that mention the op are read, unless all were read before: CANN's have thousands of definitions.
         """
         with self._lock:
-            directories = package_directories()
-            if directories == self._installed_from:
+            directories = once_a_state(_modified_directories)
+            if tuple(directories) == self._installed_from:
                 return self._installed.get(op_type)
-            for directory in directories:
-                for path in _mentions(directory, modified(directory)).get(op_type, ()):
+            for directory, changed in directories.items():
+                for path in _mentions(directory, changed).get(op_type, ()):
                     found = _by_op_type(path, modified(path)).get(op_type)
                     if found is not None:
                         return found

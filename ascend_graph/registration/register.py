@@ -31,6 +31,7 @@ from ascend_graph.registration.request import (
     read_request,
 )
 from ascend_graph.shapes import Relation
+from ascend_graph.sources.installed import one_state
 
 
 def register_op(
@@ -308,7 +309,7 @@ def register_request(request: RegistrationRequest, override: bool = False) -> Re
     Raises:
         AscendGraphError: The request cannot be met; see :func:`register_op`.
     """
-    with registry_lock:
+    with registry_lock, one_state():
         earlier = registry.get(request.operator)
         if earlier is not None:
             differences = request.differences(earlier._plan.request)

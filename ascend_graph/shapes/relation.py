@@ -57,7 +57,7 @@ class Relation(Statement):
     _programs: dict[Target[Any], RelationProgram[Any]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    #: The lowered forms by attr kinds. Programs for several targets share one form.
+    #: The lowered forms by attr kinds, and whether they are whole. Programs for several targets share one form.
     _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Callable[[str], Relation], tuple[str]]:
@@ -108,11 +108,17 @@ class Relation(Statement):
         target = Target(present, tuple((attrs or {}).items()), system, check, decide)
         program = self._programs.get(target)
         if program is None:
-            form = self._forms.get(target.attrs)
-            if form is None:
-                form = self._forms[target.attrs] = lower(self, dict(target.attrs), whole=True)
+            form = self.lowered(dict(target.attrs), whole=True)
             program = self._programs[target] = compile_program(self, form, target)
         return program
+
+    def lowered(self, attrs: Mapping[str, AttrKind], *, whole: bool = False) -> Form:
+        """Return the form for an operator with these attrs, as :func:`~ascend_graph.shapes.lowering.lower` makes it."""
+        key = tuple(attrs.items()), whole
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = lower(self, attrs, whole=whole)
+        return form
 
     def infer(
         self,

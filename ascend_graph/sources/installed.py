@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 #: The environment variables that name the directories.
 VARIABLES = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
@@ -15,6 +18,37 @@ VARIABLES = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
 
 #: Path in an operator package of the host runtime's metadata about its operators.
 HOST_METADATA = Path("op_impl/host/kernels.json")
+
+
+_T = TypeVar("_T")
+#: What was found within :func:`one_state`, by the function that found it; None outside.
+_found: ContextVar[dict[Any, Any] | None] = ContextVar("_found", default=None)
+
+
+@contextlib.contextmanager
+def one_state() -> Iterator[None]:
+    """Look at the installed packages at most once during the context: a registration sees one state of them."""
+    token = None if _found.get() is not None else _found.set({})
+    try:
+        yield
+    finally:
+        if token is not None:
+            _found.reset(token)
+
+
+def once_a_state(find: Callable[[], _T]) -> _T:
+    """Return the result of a function; within :func:`one_state` it is called once.
+
+    >>> with one_state():
+    ...     once_a_state(named_places) is once_a_state(named_places)
+    True
+    """
+    found = _found.get()
+    if found is None:
+        return find()
+    if find not in found:
+        found[find] = find()
+    return cast(_T, found[find])
 
 
 def named_places() -> tuple[str | None, ...]:

@@ -305,3 +305,17 @@ at::Tensor make(const at::Tensor &x) { return at::empty({blocks(x.size(0)), BLOC
         }
     )
     assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0 // 64, 64]: x"
+
+
+def test_a_product_of_leading_sizes_is_followed(adopted: Adopt) -> None:
+    body = """
+    auto sizes = x.sizes().vec();
+    const int64_t count = sizes.size();
+    int64_t m = 1;
+    for (int64_t i = 0; i < count - 1; ++i) {
+        m *= sizes[i];
+    }
+    return at::empty({2 * m}, x.options());"""
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body)
+    assert run_meta(one, torch.empty(2, 3, 4)).shape == (12,)
+    assert run_meta(one, torch.empty(5)).shape == (2,)

@@ -64,10 +64,11 @@ return None, dx, dw, None
 """
 
 
-def report_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> AdoptionReport:
-    def indented(text: str) -> str:
-        return "\n".join(f"        {line}" for line in text.strip().splitlines())
+def indented(text: str) -> str:
+    return "\n".join(f"        {line}" for line in text.strip().splitlines())
 
+
+def report_of(adopted: Adopt, forward: str = FORWARD, backward: str = BACKWARD) -> AdoptionReport:
     module = PYTHON.replace("{forward}", indented(forward)).replace("{backward}", indented(backward))
     files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": CPP, "mine/__init__.py": "", "mine/api.py": module}
     return adopted(files)
@@ -85,22 +86,41 @@ def test_a_gradient_that_is_one_operator_is_written(adopted: Adopt) -> None:
     ]
 
 
-def test_the_written_module_gives_the_operator_its_gradient(adopted: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (
-        report_of(adopted)
-        .text.replace('"mine::', '"adopted_gradients::')
-        .replace("ops.mine.", "ops.adopted_gradients.")
-    )
-    package, extension = ModuleType("mine"), ModuleType("mine._C")
-    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
-    extension.scale_grad = lambda grad, x, w, by: (grad * w * by, grad * x * by)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mine", package)
+def registered(text: str, namespace: str, extension: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a written module on an extension, with its operators in another namespace."""
+    text = text.replace('"mine::', f'"{namespace}::').replace("ops.mine.", f"ops.{namespace}.")
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
     monkeypatch.setitem(sys.modules, "mine._C", extension)
     exec(compile(text, "operators.py", "exec"), {"__file__": "operators.py", "__name__": "operators"})
+
+
+def test_the_written_module_gives_the_operator_its_gradient(adopted: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
+    extension = ModuleType("mine._C")
+    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
+    extension.scale_grad = lambda grad, x, w, by: (grad * w * by, grad * x * by)  # type: ignore[attr-defined]
+    registered(report_of(adopted).text, "adopted_gradients", extension, monkeypatch)
     x, w = (torch.tensor(values).npu().requires_grad_() for values in ([1.0, 2.0], [3.0, 4.0]))
     torch.ops.adopted_gradients.scale(x, w, 5).sum().backward()
     assert x.grad.tolist() == [15.0, 20.0]
     assert w.grad.tolist() == [5.0, 10.0]
+
+
+def test_a_gradient_of_permuted_axes_is_that_of_the_operators_argument(
+    adopted: Adopt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extension = ModuleType("mine._C")
+    extension.scale = lambda x, w, by: x * w * by  # type: ignore[attr-defined]
+    # What the autograd function returns is the gradient of its own argument, before its axes were permuted.
+    extension.scale_grad = lambda grad, x, w, by: (  # type: ignore[attr-defined]
+        (grad * w * by).permute(1, 0).contiguous(),
+        grad * x * by,
+    )
+    forward, backward, *_ = FORMS["axes in another order"]
+    registered(report_of(adopted, forward, backward).text, "adopted_permuted", extension, monkeypatch)
+    x, w = (torch.arange(6.0).reshape(2, 3).npu().requires_grad_() for _ in range(2))
+    torch.ops.adopted_permuted.scale(x, w, 2).sum().backward()
+    assert x.grad.tolist() == (2 * w).tolist()
+    assert w.grad.tolist() == (2 * x).tolist()
 
 
 def test_sizes_and_values_that_the_forward_call_was_given_are_given_again(adopted: Adopt) -> None:
@@ -143,3 +163,98 @@ def test_a_forward_that_does_more_has_no_gradient_written(forward: str, adopted:
 @pytest.mark.parametrize("backward", UNCLEAR_BACKWARD)
 def test_a_backward_that_does_more_is_not_written(backward: str, adopted: Adopt) -> None:
     assert backward_of(adopted, backward=backward) == []
+
+
+FORMS = {
+    "a cast": (
+        FORWARD.replace("w = w.contiguous()", "w = w.type_as(x)"),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "a gradient in another dtype": (
+        FORWARD,
+        BACKWARD.replace("return None", "if grad.dtype == torch.half:\n    dx = dx.half()\nreturn None"),
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "a function that is held": (
+        FORWARD.replace("y = mine._C.scale(", "func = mine._C.scale\ny = func("),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "axes in another order": (
+        FORWARD.replace("scale(x,", "scale(x.permute(1, 0).contiguous(),").replace(
+            "ctx.save_for_backward(x", "ctx.save_for_backward(x.permute(1, 0).contiguous()"
+        ),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0.permute(1, 0), gradient_1, None",
+    ),
+    "a tensor that is written to and not used": (
+        FORWARD.replace("ctx.n = n", "ctx.n = n\nkept = torch.zeros_like(x)\nkept[1:] = x[1:]"),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_a_tensor_is_followed(form: str, adopted: Adopt) -> None:
+    forward, backward, call, returned = FORMS[form]
+    lines = backward_of(adopted, forward, backward)
+    assert lines[1].endswith(call)
+    assert lines[2] == f"    return {returned}"
+
+
+NOT_FOLLOWED = [
+    # A gradient of both arguments together.
+    (FORWARD.replace("scale(x, w, by)", "scale(x, x, by)"), BACKWARD),
+    # A new tensor that is written to, and then used.
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\nk[0] = 1\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\nn = fill(k)\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    # Two names of one new tensor.
+    (
+        FORWARD.replace(
+            "ctx.save_for_backward(x, w)", "k = torch.zeros_like(x)\no = k\no[0] = 1\nctx.save_for_backward(k, w)"
+        ),
+        BACKWARD,
+    ),
+    # Axes in an order that is computed.
+    (FORWARD.replace("scale(x,", "scale(x.permute(by, 0),"), BACKWARD),
+]
+
+
+@pytest.mark.parametrize(("forward", "backward"), NOT_FOLLOWED)
+def test_a_tensor_that_is_another_one_is_not_followed(forward: str, backward: str, adopted: Adopt) -> None:
+    assert backward_of(adopted, forward, backward) == []
+
+
+@pytest.mark.parametrize(("given", "is_written"), [("torch.zeros_like(x)", True), ("w", False)])
+def test_a_gradient_that_writes_gets_new_tensors_alone(given: str, is_written: bool, adopted: Adopt) -> None:
+    cpp = CPP.replace(
+        "scale_grad(const at::Tensor &grad, const at::Tensor &x, const at::Tensor &w, int64_t by)",
+        "scale_grad(const at::Tensor &grad, const at::Tensor &x, at::Tensor &dx, int64_t by)",
+    ).replace(
+        "at::Tensor dx = at::empty_like(x); at::Tensor dw = at::empty_like(w);\n"
+        "    EXEC_NPU_CMD(aclnnScaleGrad, grad, x, w, by, dx, dw);",
+        "at::Tensor dw = at::empty_like(x);\n    EXEC_NPU_CMD(aclnnScaleGrad, grad, x, x, by, dx, dw);",
+    )
+    backward = BACKWARD.replace("x, w, ctx.by", f"x, {given}, ctx.by")
+    module = PYTHON.replace("{forward}", indented(FORWARD)).replace("{backward}", indented(backward))
+    files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": cpp, "mine/__init__.py": "", "mine/api.py": module}
+    report = adopted(files)
+    assert "(a2!) dx" in decision(report, "mine::scale_grad").defined_from[0]
+    assert bool(decision(report, "mine::scale").backward) is is_written

@@ -65,6 +65,24 @@ CERTAIN = {
     "auto k = Mode::WIDE == n ? 2 : 1; return at::empty({k}, x.options());": "x -> y[(2 if 3 == n else 1)]: x",
     "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); } if (flag) { y = y.to(at::kHalf); } return y;": "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
 }
+# Parts of a shape by iterators, and by a loop with a number after the counted one.
+CERTAIN |= {
+    "auto s = x.sizes().vec(); std::vector<int64_t> r(s.begin(), s.end() - 1); return at::empty(r, x.options());": (
+        "x[*x_rest, x_last] -> y[*x_rest]: x"
+    ),
+    "auto s = x.sizes(); std::vector<int64_t> r(s.begin() + 1, s.end()); return at::empty(r, x.options());": (
+        "x[x0, *x_rest] -> y[*x_rest]: x"
+    ),
+    "auto s = x.sizes(); std::vector<int64_t> r(s.begin() + 1, s.end() - 1); return at::empty(r, x.options());": (
+        "x[x0, *x_rest, x_last] -> y[*x_rest]: x"
+    ),
+    "std::vector<int64_t> r; for (int i = 0; i + 2 < x.dim(); ++i) { r.push_back(x.size(i)); } return at::empty(r, x.options());": (
+        "x[*x_rest, x_back2, x_last] -> y[*x_rest]: x"
+    ),
+    "std::vector<int64_t> r; for (int i = 0; i + 1 <= x.dim(); ++i) { r.push_back(x.size(i)); } return at::empty(r, x.options());": (
+        "x[*s] -> y[*s]: x"
+    ),
+}
 MORE = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
 MORE += "void add(std::vector<at::Tensor> &all, const at::Tensor &t, int64_t k)\n"
 MORE += "{ all.push_back(at::empty({k, t.size(0)}, t.options())); }\n"
@@ -97,6 +115,10 @@ UNCERTAIN = [
     "int64_t k = n; switch (n) { case 1: k = 3; break; default: break; } return at::empty({k}, x.options());",
     "std::vector<int64_t> s = {n, n}; s[unknown()] = 3; return at::empty(s, x.options());",
     "std::vector<int64_t> s = {n, 1}; std::sort(s.begin(), s.end()); return at::empty(s, x.options());",
+    "auto s = x.sizes(); std::vector<int64_t> r(s.begin(), s.end() + 1); return at::empty(r, x.options());",
+    "auto s = x.sizes(); std::vector<int64_t> r(s.begin() - 1, s.end()); return at::empty(r, x.options());",
+    "auto s = x.sizes(); std::vector<int64_t> r(s.begin(), s.end() - n); return at::empty(r, x.options());",
+    "int64_t k = 1; for (int64_t i = 0; i < n; ++i) { k *= x.size(i); } return at::empty({k}, x.options());",
     # Data decides, or the device.
     "return at::empty({w.max().item<int64_t>()}, x.options());",
     "return at::empty({n}, x.options().device(at::kCPU));",

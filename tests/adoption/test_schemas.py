@@ -71,6 +71,9 @@ PYTHON = {
     "define": "torch.library.define('mine::f', '(Tensor x) -> Tensor')\n",
     "library": "lib = torch.library.Library('mine', 'DEF')\nlib.define('f(Tensor x) -> Tensor')\n",
     "library with a name": "NAME = 'mine'\nlib = Library(NAME, 'FRAGMENT')\nlib.define('f(Tensor x)' + ' -> Tensor')\n",
+    "custom_op of a function": "def f(x: torch.Tensor) -> torch.Tensor: ...\ng = torch.library.custom_op('mine::f', f, mutates_args=())\n",
+    "custom_op called twice": "def f(x: torch.Tensor) -> torch.Tensor: ...\n"
+    "g = torch.library.custom_op('mine::f', mutates_args=())(f)\n",
     "direct": "LIB = Library('mine', 'FRAGMENT')\ndef f(x: torch.Tensor) -> torch.Tensor: ...\n"
     "direct_register_custom_op(op_name='f', op_func=f, mutates_args=[], target_lib=LIB)\n",
 }
@@ -140,6 +143,14 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
     assert "another library's operator" in report.diagnostics[0].message
 
 
+def test_the_tests_of_a_library_of_kernels_alone_bind_its_operators(adopted: Adopt) -> None:
+    kernels = "REG_OP(F).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(F)"
+    files = {"op_graph/f_proto.h": kernels, "tests/b.cpp": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()"); }'}
+    assert [one.name for one in adopted(files).decisions] == ["mine::f"]
+    own = {"ops/a.cpp": 'TORCH_LIBRARY(mine, m) { m.def("g(Tensor x) -> ()"); }'}
+    assert [one.name for one in adopted(files | own).decisions] == ["mine::g"]
+
+
 YAML = """all_version: [v2.1, newest]
 official:
   - func: abs(Tensor self) -> Tensor
@@ -190,6 +201,19 @@ def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
     assert [one.name for one in report.undecided] == ["npu::npu_inherits"]
 
 
+def test_a_gradient_that_the_library_registers_itself_is_stated(adopted: Adopt) -> None:
+    derivatives = "all_version: [v2.1]\nbackward:\n- name: npu_grow(Tensor x, float by=1.0) -> Tensor\n  x: npu_shrink(grad, by)\n"
+    library = """
+TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(mine, AutogradPrivateUse1, m) { m.impl("f", &differentiated); }
+"""
+    report = adopted({"functions.yaml": YAML, "derivatives.yaml": derivatives, "ops.cpp": library})
+    stated = {one.name: [line for line in one.evidence if line.startswith("gradient")] for one in report.decisions}
+    assert stated["npu::npu_grow"] == ["gradient: the library's own, which stays: derivatives.yaml:3"]
+    assert stated["mine::f"] == ["gradient: the library's own, which stays: ops.cpp:3"]
+    assert stated["npu::npu_pair"] == []
+
+
 def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopted: Adopt) -> None:
     report = adopted(
         {
@@ -212,23 +236,86 @@ TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()", &f); }
     assert [one.name for one in adopted({"ops.cpp": source}).decisions] == ["mine::f"]
 
 
-def test_operators_of_an_own_decorator_are_reported_where_it_defines_them(adopted: Adopt) -> None:
+OWN_DECORATOR = """
+import torch
+
+
+def register(name, *, written=()):
+    def decorate(function):
+        return torch.library.custom_op(name, mutates_args=written)(function)
+
+    return decorate
+"""
+DECORATED = """
+import torch
+
+from .making import register as made
+
+
+@made("mine::f")
+def f(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@made("mine::g", written=("x",))
+def g(x: torch.Tensor, by: int = 2) -> None:
+    x.mul_(by)
+"""
+
+
+def test_operators_of_an_own_decorator_in_another_file_are_found(adopted: Adopt) -> None:
+    report = adopted({"mine/__init__.py": "", "mine/making.py": OWN_DECORATOR, "mine/ops.py": DECORATED})
+    assert report.diagnostics == ()
+    assert [one.name for one in report.decisions] == ["mine::f", "mine::g"]
+    assert decision(report, "mine::g").relation == "->"
+
+
+def test_meta_functions_that_an_own_decorator_registers_are_kept(adopted: Adopt) -> None:
+    making = OWN_DECORATOR.replace(
+        "        return torch",
+        "        torch.library.register_fake(name)(lambda x: function(x))\n        return torch",
+    )
+    kernel = DECORATED.partition('@made("mine::g"')[0].replace("return x.clone()", "return computed(x)")
+    one = decision(adopted({"making.py": making, "ops.py": kernel.replace(".making", "making")}), "mine::f")
+    assert one.registers
+    assert any(line.startswith("meta kept: ops.py:7") for line in one.evidence)
+
+
+def test_operators_whose_names_are_computed_are_reported_where_they_are_made(adopted: Adopt) -> None:
+    source = OWN_DECORATOR.replace("custom_op(name", "custom_op(prefix + name")
+    (found,) = adopted({"ops.py": source}).diagnostics
+    assert (found.file, found.line) == ("ops.py", 7)
+    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")
+
+
+def test_a_function_of_another_file_is_followed(adopted: Adopt) -> None:
+    kernels = (
+        "import torch\ndef grown(x: torch.Tensor, by: int) -> torch.Tensor:\n    return x.new_empty((x.shape[0], by))\n"
+    )
+    register = """
+import torch
+from torch.library import Library
+
+from src_of_mine.kernels import grown as kernel
+
+LIB = Library("mine", "FRAGMENT")
+direct_register_custom_op(op_name="f", op_func=kernel, fake_impl=kernel, mutates_args=[], target_lib=LIB)
+"""
+    report = adopted({"python/src_of_mine/kernels.py": kernels, "python/src_of_mine/ops.py": register})
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0, by]: x"
+
+
+def test_kernels_that_are_registered_for_a_device_are_found(adopted: Adopt) -> None:
     source = """
 import torch
 
 
-def register(name):
-    def decorate(function):
-        return torch.library.custom_op(name, mutates_args=())(function)
-
-    return decorate
+@torch.library.custom_op("mine::f", mutates_args=(), device_types="cpu")
+def f(x: torch.Tensor) -> torch.Tensor: ...
 
 
-@register("mine::f")
-def f(x: torch.Tensor) -> torch.Tensor:
-    return x.clone()
+@f.register_kernel("npu")
+def _(x):
+    return x.new_empty((x.shape[0],))
 """
-    report = adopted({"ops.py": source})
-    (found,) = report.diagnostics
-    assert (found.file, found.line) == ("ops.py", 7)
-    assert found.message.startswith("custom_op: the name is computed, so that its operators are not counted")
+    assert decision(adopted({"ops.py": source}), "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"

@@ -13,10 +13,12 @@ from typing import Any
 from ascend_graph.adoption.annotations import last_name
 from ascend_graph.adoption.model import SourcePlace
 
+#: Methods that give the tensor itself in another form. A gradient takes the form of its tensor by itself.
+_SAME = frozenset({"contiguous", "int", "long", "float", "half", "to", "type_as"})
+#: Functions that make new tensors, to which an operator may write.
+_FRESH = frozenset({"zeros_like", "empty_like", "ones_like"})
 #: Methods and functions that a gradient may repeat: they read shapes, or give the same values in another form.
-_PLAIN_CALLS = frozenset({"contiguous", "int", "long", "size", "dim", "numel", "len", "list", "tuple"})
-#: Those that give a tensor without a gradient of its own, or the tensor itself.
-_SAME = frozenset({"contiguous", "int", "long"})
+_PLAIN_CALLS = _SAME | _FRESH | {"size", "dim", "numel", "len", "list", "tuple", "permute", "reshape", "view"}
 _PLAIN = (
     ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.operator,
     ast.unaryop, ast.expr_context, ast.Call, ast.Slice,
@@ -104,6 +106,8 @@ class _Body:
         self.arguments: list[tuple[str | None, ast.expr]] = []
         self.count = 0
         self.returned: list[ast.expr] = []
+        #: Names that hold the operator.
+        self.held: set[str] = {operator}
         for one in function.body:
             self.statement(one)
 
@@ -134,7 +138,7 @@ class _Body:
             kept = isinstance(inner, ast.Return | ast.AugAssign) or self.is_call(inner) or self.method(inner)
             if kept and not raises:
                 raise _UnclearError
-            if isinstance(inner, ast.Assign):
+            if isinstance(inner, ast.Assign) and not _keeps_value(inner):
                 for target in inner.targets:
                     self.store_all(target, self.unknown())
 
@@ -160,16 +164,28 @@ class _Body:
             for number, name in enumerate(names):
                 self.store(name, ast.Name(f"{_RESULT}{number}", ast.Load()))
             return
+        if isinstance(value, ast.Attribute) and value.attr == self.operator and isinstance(target, ast.Name):
+            self.held.add(target.id)
+            return
         self.store_all(target, self.value(value))
 
     def store(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name | ast.Attribute) and re.fullmatch(r"\w+(?:\.\w+)?", ast.unparse(target)):
             self.values[ast.unparse(target)] = value
+        elif isinstance(target, ast.Subscript) and self.is_own(target.value):
+            self.store(target.value, self.unknown())
         else:
             raise _UnclearError
 
+    def is_own(self, node: ast.expr) -> bool:
+        """Return whether a name holds a value that is not followed, or is new, so that writing to it changes no other."""
+        found = self.values.get(ast.unparse(node))
+        if found is not None and _is_fresh(found):
+            return sum(one is found for one in self.values.values()) == 1
+        return isinstance(found, ast.Name) and found.id.startswith(_OTHER)
+
     def is_call(self, node: ast.AST | None) -> bool:
-        return isinstance(node, ast.Call) and last_name(node.func) == self.operator
+        return isinstance(node, ast.Call) and last_name(node.func) in self.held
 
     def called_once(self, node: ast.expr) -> ast.expr:
         self.call(node, 1)
@@ -203,6 +219,10 @@ class _Body:
                 return _Names(self.values).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
         except _UnclearError:
             pass
+        for one in ast.walk(node):
+            # What is not followed may write to a new tensor.
+            if isinstance(one, ast.Name) and one.id in self.values and _is_fresh(self.values[one.id]):
+                self.values[one.id] = self.unknown()
         return self.unknown()
 
 
@@ -215,6 +235,8 @@ class _Names(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and (found := self.values.get(ast.unparse(node))) is not None:
             return found
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+            return node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # len, list, tuple
             return ast.Call(node.func, [self.visit(one) for one in node.args], [])
         if isinstance(node, ast.Name):
@@ -239,7 +261,7 @@ def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gr
     outputs = [_number(one, _RESULT) for one in first.returned]
     if len(outputs) != len(grads) or len(second.returned) != len(names) - 1 or not (first.count and second.count):
         raise _UnclearError
-    given = [None if _is_none(one) else _number(one, _RESULT) for one in second.returned]
+    given = [None if _is_none(one) else _number(_itself(one), _RESULT) for one in second.returned]
     arguments: dict[int | str, ast.expr] = {
         keyword or number: one for number, (keyword, one) in enumerate(first.arguments)
     }
@@ -257,15 +279,45 @@ def _number(node: ast.expr, prefix: str) -> int:
     return int(node.id.removeprefix(prefix))
 
 
-def _parameter(node: ast.expr) -> str:
-    """Return the parameter of ``forward`` that an argument is, but for its form in memory; empty for anything else."""
+def _itself(node: ast.expr) -> ast.expr:
+    """Return the tensor that an expression gives in another form."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
         node = node.func.value
-    return node.id.removeprefix(_PARAMETER) if isinstance(node, ast.Name) and node.id.startswith(_PARAMETER) else ""
+    return node
+
+
+def _keeps_value(one: ast.Assign) -> bool:
+    """Return whether an assignment gives one name its own tensor in another form."""
+    return len(one.targets) == 1 and ast.unparse(_itself(one.value)) == ast.unparse(one.targets[0])
+
+
+def _parameter(node: ast.expr) -> tuple[str, str]:
+    """Return the parameter of ``forward`` that an argument is, but for its form, and the call that permutes its axes.
+
+    The parameter is empty for anything else.
+    """
+    node, moved = _itself(node), ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "permute":
+        if node.keywords or not all(isinstance(one, ast.Constant) for one in node.args):
+            return "", ""
+        moved = f".permute({', '.join(map(ast.unparse, node.args))})"
+        node = _itself(node.func.value)
+    if isinstance(node, ast.Name) and node.id.startswith(_PARAMETER):
+        return node.id.removeprefix(_PARAMETER), moved
+    return "", ""
+
+
+def _is_fresh(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in _FRESH
 
 
 def backward_function(
-    plan: WrittenGradient, name: str, arguments: Sequence[str], outputs: Sequence[str], operator: str
+    plan: WrittenGradient,
+    name: str,
+    arguments: Sequence[str],
+    outputs: Sequence[str],
+    operator: str,
+    written_to: Collection[int | str] = (),
 ) -> list[str]:
     """Return the lines of a backward function for ``backward=``; none if it needs more than arguments and outputs.
 
@@ -275,18 +327,28 @@ def backward_function(
         arguments: The arguments of the forward operator.
         outputs: Its outputs.
         operator: The expression of the operator that computes the gradients.
+        written_to: The arguments that it writes to, by position and name; each must be a new tensor.
     """
     given = {
         arguments[key] if isinstance(key, int) else key: one
         for key, one in plan.given.items()
         if not isinstance(key, int) or key < len(arguments)
     }
-    own = {parameter: argument for argument, one in given.items() if (parameter := _parameter(one))}
-    known: dict[str, ast.expr] = {ast.unparse(one): ast.Name(argument) for argument, one in given.items()}
-    known |= {_PARAMETER + parameter: ast.Name(argument) for parameter, argument in own.items()}
-    known |= {f"{_RESULT}{number}": ast.Name(one) for number, one in enumerate(outputs)}
     if any(number >= len(outputs) for number in plan.outputs):
         return []
+    if any((keyword or n) in written_to and not _is_fresh(one) for n, (keyword, one) in enumerate(plan.arguments)):
+        return []
+    own, moved = {}, {}
+    known: dict[str, ast.expr] = {ast.unparse(one): ast.Name(argument) for argument, one in given.items()}
+    for argument, one in given.items():
+        parameter, moved[argument] = _parameter(one)
+        if parameter in own and plan.gradients.get(parameter) is not None:
+            return []  # the gradient is that of both arguments
+        if parameter:
+            own[parameter] = argument
+        if parameter and not moved[argument]:
+            known[_PARAMETER + parameter] = ast.Name(argument)
+    known |= {f"{_RESULT}{number}": ast.Name(one) for number, one in enumerate(outputs)}
     known |= {f"{_GRADIENT}{number}": ast.Name(f"grad_{outputs[one]}") for number, one in enumerate(plan.outputs)}
     written = []
     try:
@@ -302,7 +364,10 @@ def backward_function(
     positions = [by_argument.get(argument) for argument in arguments]
     if any(number is not None and number >= plan.count for number in positions):
         return []
-    returned = ["None" if number is None else made[number] for number in positions]
+    returned = [
+        "None" if number is None else made[number] + moved[argument]
+        for number, argument in zip(positions, arguments, strict=True)
+    ]
     used = {one for argument in written for one in re.findall(r"(?<![\w.])[A-Za-z_]\w*", argument)}
     needed = [one for one in (*arguments, *outputs) if one in used]
     if {*arguments} & {*made, *(f"grad_{one}" for one in outputs)}:

@@ -134,12 +134,12 @@ def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[li
 
 
 def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
-    """Return the variable, the start and the end of ``for (int i = a; i < b; i++)``, or None."""
+    """Return the variable, the start and the end of ``for (int i = a; i < b; i++)``, also of ``i + 1 < b``, or None."""
     parts = header.split(";")
     if len(parts) != 3:
         return None
     start = re.fullmatch(r"\s*[\w:]+\s+(\w+)\s*=(.*)", parts[0], re.DOTALL)
-    limit = re.fullmatch(r"\s*(\w+)\s*(<=|<|!=)(.*)", parts[1], re.DOTALL)
+    limit = re.fullmatch(r"\s*(\w+)\s*(?:\+\s*(\d+)\s*)?(<=|<|!=)(.*)", parts[1], re.DOTALL)
     if (
         start is None
         or limit is None
@@ -147,9 +147,10 @@ def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
         or not re.fullmatch(rf"\s*(?:\+\+\s*{start[1]}|{start[1]}\s*\+\+|{start[1]}\s*\+=\s*1)\s*", parts[2])
     ):
         return None
-    last = expression(limit[3])
-    if limit[2] == "<=":
-        last = ast.BinOp(last, ast.Add(), ast.Constant(1))
+    last = expression(limit[4])
+    after = int(limit[2] or 0) - (limit[3] == "<=")
+    if after:
+        last = ast.BinOp(last, ast.Sub() if after > 0 else ast.Add(), ast.Constant(abs(after)))
     return start[1], expression(start[2]), last
 
 

@@ -145,8 +145,10 @@ class ExpressionEvaluator(CallEvaluator):
         operator = _ARITHMETIC.get(type(node.op))
         if operator == "+" and isinstance(left, Sizes) and isinstance(right, Sizes):
             return Sizes((*left.items, *right.items))
-        if operator == "+" and isinstance(left, SizesIterator):
-            return SizesIterator(left.sizes, right, left.is_end) if left.offset == 0 and not left.is_end else UNKNOWN
+        if operator in ("+", "-") and isinstance(left, SizesIterator):
+            # From the begin on, or back from the end.
+            forward = left.offset == 0 and left.is_end == (operator == "-")
+            return SizesIterator(left.sizes, right, left.is_end) if forward else UNKNOWN
         if operator == "/" and self.is_cpp:
             operator = "//"
         if operator is None or (operator == "/"):

@@ -30,6 +30,7 @@ class SizesIterator:
     """Iterator over sizes: their begin or their end."""
 
     sizes: Sizes
+    #: Number of items after the begin, or before the end.
     offset: Any
     is_end: bool
 
@@ -167,10 +168,16 @@ def sliced(owner: Sizes, arguments: list[Any]) -> Any:
 def between(begin: SizesIterator, end: SizesIterator) -> Any:
     """Return the sizes between two iterators of them."""
     whole = whole_of(begin.sizes)
-    if begin.is_end or begin.offset != 0 or begin.sizes != end.sizes:
+    if begin.is_end or begin.sizes != end.sizes:
         return UNKNOWN
     if end.is_end:
-        return begin.sizes if end.offset == 0 else UNKNOWN
+        # The numbers of an iterator are plain while nothing was added to it.
+        skipped, left = (one if isinstance(one, Constant) else Constant(one) for one in (begin.offset, end.offset))
+        if not all(type(one.value) is int and one.value >= 0 for one in (skipped, left)):
+            return UNKNOWN
+        return cut(begin.sizes, skipped, Constant(-left.value) if left.value else None)
+    if begin.offset != 0:
+        return UNKNOWN
     return (
         Assembled((SizeRun(whole, Constant(0), end.offset),)) if whole is not None and is_known(end.offset) else UNKNOWN
     )

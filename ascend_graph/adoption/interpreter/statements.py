@@ -15,6 +15,7 @@ from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEval
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
+from ascend_graph.adoption.interpreter.sizes import range_of, whole_of
 from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
     UNKNOWN,
@@ -22,6 +23,7 @@ from ascend_graph.adoption.interpreter.values import (
     Constant,
     Operation,
     Property,
+    Sizes,
     Unknown,
     cause_of,
 )
@@ -129,7 +131,7 @@ class Interpreter(AssignmentEvaluator):
         return counted if len(counted) <= MAX_ROUNDS and isinstance(loop.target, ast.Name) else None
 
     def multiplied(self, loop: ast.For, scope: dict[str, Any]) -> bool:
-        """Run a loop that multiplies a number by all items of an argument; return whether it is one."""
+        """Run a loop that multiplies a number by items of an argument or a shape; return whether it is one."""
         step = loop.body[0] if len(loop.body) == 1 else None
         if (
             not isinstance(step, ast.Assign)
@@ -149,9 +151,15 @@ class Interpreter(AssignmentEvaluator):
         indexed = (
             isinstance(item.slice, ast.Name) and isinstance(loop.target, ast.Name) and item.slice.id == loop.target.id
         )
-        if not indexed or not isinstance(owner, ArgumentValue) or bounds != [Constant(0), Property(owner.name, "len")]:
+        factors: Any = None
+        if isinstance(owner, ArgumentValue) and bounds == [Constant(0), Property(owner.name, "len")]:
+            factors = owner
+        elif len(bounds) == 2 and (whole := whole_of(owner)) is not None:
+            items = range_of(whole, *bounds)
+            factors = None if items is None else Sizes(items)
+        if not indexed or factors is None:
             return False
-        product, before = Operation("prod", (owner,)), scope.get(target.id)
+        product, before = Operation("prod", (factors,)), scope.get(target.id)
         scope[target.id] = product if before == Constant(1) else operation("*", before, product)
         return True
 

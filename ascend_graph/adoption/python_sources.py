@@ -1,0 +1,124 @@
+"""Functions that a Python file takes from another file of the repository."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable
+from pathlib import Path
+
+from ascend_graph.adoption.annotations import last_name
+from ascend_graph.adoption.model import PythonFunction, SourcePlace, relative
+
+#: Functions that make an operator of a Python function.
+MAKERS = frozenset({"custom_op", "triton_op"})
+#: Functions and methods that register a meta function.
+FAKES = frozenset({"register_fake", "impl_abstract"})
+
+
+class PythonSources:
+    """Python files of a repository by module; one is parsed when a function of it is first asked for."""
+
+    def __init__(self, paths: Iterable[Path], root: Path) -> None:
+        self._files = {relative(path, root).removesuffix(".py"): path for path in paths if path.suffix == ".py"}
+        self._root = root
+        self._read: dict[str, dict[str, ast.AST]] = {}
+
+    def function(self, node: ast.ImportFrom, name: str, file: str) -> PythonFunction | None:
+        """Return the function that an import of a file names, or None if it is not one of this repository."""
+        found = self._module(node, file)
+        held = self._names(found).get(name) if found is not None else None
+        if found is None or not isinstance(held, ast.FunctionDef):
+            return None
+        return PythonFunction(name, held, SourcePlace(f"{found}.py", held.lineno), self._read[found])
+
+    def _module(self, node: ast.ImportFrom, file: str) -> str | None:
+        """Return the file of a module, without its suffix; None if there is none, or several."""
+        parts = (node.module or "").replace(".", "/")
+        if node.level:
+            above = file.split("/")[: -node.level]
+            return self._one(["/".join([*above, parts]) if parts else "/".join(above)])
+        exact = self._one([parts])
+        return exact or self._one([one.removesuffix("/__init__") for one in self._files if _ends(one, parts)])
+
+    def _one(self, modules: list[str]) -> str | None:
+        found = {one for module in modules for one in (module, f"{module}/__init__") if one in self._files}
+        return found.pop() if len(found) == 1 else None
+
+    def _names(self, module: str) -> dict[str, ast.AST]:
+        """Return the functions and constants of a module by name."""
+        if module not in self._read:
+            names: dict[str, ast.AST] = {}
+            try:
+                body = ast.parse(self._files[module].read_bytes()).body
+            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+                body = []
+            for one in body:
+                if isinstance(one, ast.FunctionDef):
+                    names[one.name] = one
+                elif isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
+                    names |= {target.id: one.value for target in one.targets if isinstance(target, ast.Name)}
+            self._read[module] = names
+        return self._read[module]
+
+
+def _ends(file: str, module: str) -> bool:
+    """Return whether a file is a module below a directory of the repository, such as ``src`` or ``python``."""
+    return file.removesuffix("/__init__").endswith(f"/{module}")
+
+
+def is_maker(node: ast.FunctionDef) -> bool:
+    """Return whether a function makes an operator whose name is a parameter of it."""
+    names = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    return any(
+        isinstance(one, ast.Call)
+        and last_name(one.func) in MAKERS
+        and bool(one.args)
+        and isinstance(one.args[0], ast.Name)
+        and one.args[0].id in names
+        for one in ast.walk(node)
+    )
+
+
+def maker_call(function: PythonFunction | None, call: ast.Call) -> ast.Call | None:
+    """Return the call of ``custom_op`` that a decorator of the repository's own makes, with the given values.
+
+    Args:
+        function: The decorator's function, whose parameter is the operator's name.
+        call: The decorator.
+
+    Returns:
+        None if the function makes no operator, or several.
+    """
+    node = None if function is None else function.node
+    if not isinstance(node, ast.FunctionDef) or not is_maker(node):
+        return None
+    inner = [one for one in ast.walk(node) if isinstance(one, ast.Call) and last_name(one.func) in MAKERS and one.args]
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    names = [one.arg for one in arguments]
+    defaults = zip(reversed(names), reversed(node.args.defaults), strict=False)
+    given: dict[str, ast.expr] = dict(defaults)
+    keywords = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    given |= {one.arg: value for one, value in keywords if value is not None}
+    given |= dict(zip(names, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
+    if len(inner) != 1 or not isinstance(inner[0].args[0], ast.Name) or inner[0].args[0].id not in given:
+        return None
+    made = _Given(given).visit(copy.deepcopy(inner[0]))
+    return ast.copy_location(ast.Call(made.func, made.args[:1], made.keywords), call)
+
+
+def makes_fake(function: PythonFunction | None) -> bool:
+    """Return whether a decorator of the repository's own registers a meta function of each operator that it makes."""
+    return function is not None and any(
+        isinstance(one, ast.Call) and last_name(one.func) in FAKES for one in ast.walk(function.node)
+    )
+
+
+class _Given(ast.NodeTransformer):
+    """Replacement of parameters by what a call gives."""
+
+    def __init__(self, given: dict[str, ast.expr]) -> None:
+        self.given = given
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.given.get(node.id, node)
