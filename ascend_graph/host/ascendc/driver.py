@@ -25,7 +25,7 @@ from ascend_graph.compilation.objects import ObjectCache, object_key
 from ascend_graph.compilation.precompiled import PrecompiledHeaders, SplitSource, for_preprocessed, is_gcc, split
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.architecture import DAV_3510
-from ascend_graph.host.ascendc import cores, specializations, translate
+from ascend_graph.host.ascendc import constructors, cores, specializations, translate
 from ascend_graph.host.ascendc.command import Command, CompilerOptionError, Home, parse
 from ascend_graph.sources import kernels
 
@@ -93,7 +93,7 @@ class Steps:
         error = OtherCompilerError(said)
         if done.returncode != 0 and error.known:
             raise error
-        if done.returncode != 0 and self._compiles_with_option(arguments, said):
+        if done.returncode != 0 and self.compiles_with_option(arguments, said):
             return None
         if done.returncode != 0 and _clang() is not None:
             raise error
@@ -113,22 +113,17 @@ class Steps:
         done = subprocess.run([*self._compiler, "--version"], check=False, capture_output=True, text=True)
         return done.stdout if is_gcc(done.stdout) else None
 
-    def compiles(self, arguments: Sequence[str]) -> bool:
-        """Return whether a source compiles, if need be with one more option; show the messages if it does."""
+    def said_by(self, arguments: Sequence[str]) -> tuple[bool, str]:
+        """Return whether a source compiles, and the compiler's messages; show them if it does."""
         done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
         said = done.stderr.decode(errors="replace")
-        if done.returncode != 0:
-            return self._compiles_with_option(arguments, said)
-        sys.stderr.write(said)
-        return True
+        if done.returncode == 0:
+            sys.stderr.write(said)
+        return done.returncode == 0, said
 
-    def _compiles_with_option(self, arguments: Sequence[str], said: str) -> bool:
-        for option in _options_for(said):
-            done = subprocess.run([*self._compiler, *arguments, option], check=False, stderr=subprocess.PIPE)
-            if done.returncode == 0:
-                sys.stderr.write(done.stderr.decode(errors="replace"))
-                return True
-        return False
+    def compiles_with_option(self, arguments: Sequence[str], said: str) -> bool:
+        """Return whether a source compiles with an option that the messages of a first try ask for."""
+        return any(self.said_by([*arguments, option])[0] for option in _options_for(said))
 
     def with_clang(self, error: OtherCompilerError) -> Steps:
         """Return the same steps with clang++.
@@ -293,10 +288,13 @@ class _KernelSource:
         except OtherCompilerError as error:
             if _INSIDE_CLASS not in error.known:
                 raise
-            text = source.read_text(encoding="utf-8", errors="surrogateescape")
-            source.write_text(specializations.outside_of_classes(text), encoding="utf-8", errors="surrogateescape")
-            if steps.compiles(arguments):
-                return None
+            text = specializations.outside_of_classes(source.read_text(encoding="utf-8", errors="surrogateescape"))
+            for _ in range(2):
+                source.write_text(text, encoding="utf-8", errors="surrogateescape")
+                done, said = steps.said_by(arguments)
+                if done or steps.compiles_with_option(arguments, said):
+                    return None
+                text = constructors.with_initializers(text, said)
             raise
 
     def _translate(self, text: str, vector_code: bool, stubs: Path | None) -> str:
@@ -320,7 +318,7 @@ class _KernelSource:
 @cache
 def _translators() -> str:
     """Return a digest of the modules that translate sources."""
-    files = (translate.__file__, specializations.__file__, kernels.__file__)
+    files = (translate.__file__, constructors.__file__, specializations.__file__, kernels.__file__)
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
