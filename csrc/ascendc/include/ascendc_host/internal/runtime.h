@@ -202,7 +202,8 @@ class Block {
     // What a copy from local to global memory does with what is there.
     enum class Atomic : uint8_t { none, add, max, min };
     Atomic atomic = Atomic::none;
-    int atomic_type = -1;
+    // Accumulates elements of the type that was set; copies that know only sizes call it.
+    void (*accumulate)(Atomic, const uint8_t* from, uint8_t* to, uint64_t bytes) = nullptr;
 
     uint8_t* memory(Memory which) const { return memories_[static_cast<size_t>(which)]; }
     std::deque<Queue> queues;
