@@ -103,6 +103,14 @@ extern "C" __global__ __aicore__ void accumulated(GM_ADDR x, GM_ADDR y, int32_t 
     set_atomic_none();
     copy_ubuf_to_gm((__gm__ void*)(y + 128), local, 0, 1, 1, 0, 0);
 }
+extern "C" __global__ __aicore__ void scalars(GM_ADDR x, GM_ADDR y, int32_t at) {
+    auto* local = reinterpret_cast<__ubuf__ float*>((uintptr_t)at);
+    copy_gm_to_ubuf(local, (__gm__ void*)x, 0, 1, 1, 0, 0);
+    for (int i = 0; i < 8; ++i) local[i] = local[i] * 2;  // the scalar unit
+    auto* same = reinterpret_cast<__ubuf__ int32_t*>(local);
+    same[7] = 5;
+    copy_ubuf_to_gm((__gm__ void*)y, local, 0, 1, 1, 0, 0);
+}
 """
 
 
@@ -169,6 +177,13 @@ def test_copies_of_bytes_accumulate_in_the_type_that_is_set(library: ctypes.CDLL
     assert y[2].tolist() == np.maximum(first, 3).tolist()
     assert y[3].tolist() == (first + 3).tolist()
     assert y[4].tolist() == first.tolist()
+
+
+def test_scalars_are_read_and_written_at_a_byte_of_the_unified_buffer(library: ctypes.CDLL, tools: Toolkit) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    assert launch(library, "scalars", 1, x, y, 2048) == 0, tools.message()
+    assert y[:7].tolist() == (2 * x[:7]).tolist()
+    assert y[7:].view(np.int32).tolist() == [5]
 
 
 def test_accumulation_without_a_type_is_refused(library: ctypes.CDLL, tools: Toolkit) -> None:

@@ -277,6 +277,19 @@ void set_block_event(int64_t block, int event, const Where& where);
 void wait_block_event(int64_t block, int event, const Where& where);
 void poll();  // the kernel reads what another block may write: let every block make progress
 
+// A pointer into the unified buffer: a number is a byte of it, which no address of the host is.
+template <typename T, typename U>
+T ubuf_cast(U value) {
+    if constexpr (std::is_integral<U>::value) {
+        const auto number = static_cast<uint64_t>(value);
+        if (number < memory_bytes(Memory::ub) && inside_kernel())
+            return reinterpret_cast<T>(current().memory(Memory::ub) + number);
+        return reinterpret_cast<T>(number);
+    } else {
+        return reinterpret_cast<T>(value);
+    }
+}
+
 // Serializes atomic accumulation on one page of global memory.
 constexpr size_t lock_page = 4096;
 class GlobalLock {
