@@ -35,11 +35,17 @@ def _gating() -> Iterable[OperatorCall]:
     weights = scores.gather(1, index)
     y = weights / (weights.sum(-1, keepdim=True) + 1e-20) * 2.5
     attrs = {"k": k, "k_group": chosen_groups, "group_count": groups, "group_select_mode": 1, "renorm": 0, "norm_type": 1,
-             "out_flag": True, "routed_scaling_factor": 2.5, "eps": 1e-20}  # fmt: skip
-    yield OperatorCall([x, bias], [y, index.int(), scores], attrs, (), 1e-5)
+             "out_flag": False, "routed_scaling_factor": 2.5, "eps": 1e-20}  # fmt: skip
+    yield OperatorCall([x, bias], [y, index.int(), None], attrs, (), 1e-5)
     softmax = x.softmax(-1)
     values, index = softmax.topk(k, -1)
-    plain = attrs | {"k_group": 1, "group_count": 1, "group_select_mode": 0, "norm_type": 0, "routed_scaling_factor": 1.0}
+    plain = attrs | {
+        "k_group": 1,
+        "group_count": 1,
+        "group_select_mode": 0,
+        "norm_type": 0,
+        "routed_scaling_factor": 1.0,
+    }
     yield OperatorCall([x, None], [values, index.int(), softmax], plain, (), 1e-5)
 
 
@@ -91,20 +97,21 @@ def _causal_convolution() -> Iterable[OperatorCall]:
         states = torch.randn(len(lengths), width - 1, channels).to(dtype)
         y = _convolved(x, weight, states.clone(), lengths, known)
         starts = [0, *torch.tensor(lengths).cumsum(0).tolist()]
-        attrs = {"starts": starts, "places": [0, 1, 2], "known": known, "accepted": [], "activation": 1, "pad": -1,
+        attrs = {"starts": starts, "places": [0, 1, 2], "known": known, "accepted": None, "activation": 1, "pad": -1,
                  "mode": 0}  # fmt: skip
         tolerance = 2e-3 if dtype == torch.float16 else 2e-2
         yield OperatorCall([x, weight, None, states], [y], attrs, [torch.zeros_like(x)], tolerance)
 
 
 def _grouped() -> Iterable[OperatorCall]:
-    rows, width, columns, experts = [3, 0, 20, 9], 64, 96, 4
+    """Yield calls whose list of groups has pairs of an expert and its rows."""
+    rows, width, columns, experts = [3, 8, 20, 9], 64, 96, 4
     for dtype in (torch.float16, torch.bfloat16):
         x = torch.randn(sum(rows), width).to(dtype)
         weight = torch.randn(experts, width, columns).to(dtype)
-        ends = torch.tensor(rows).cumsum(0)
+        groups = torch.tensor(list(enumerate(rows)))
         y = torch.cat([part.float() @ w.float() for part, w in zip(torch.split(x, rows), weight, strict=True)])
-        yield OperatorCall([[x], [weight], ends], [y.to(dtype)], {"transpose_weight": False}, (), 1e-2)
+        yield OperatorCall([[x], [weight], groups], [y.to(dtype)], {"transpose_weight": False}, (), 1e-2)
 
 
 #: Operators by op type.

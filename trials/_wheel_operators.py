@@ -51,7 +51,7 @@ def _written_schema(op_type: str) -> str:
         elif "Tensor" in str(one.type):
             texts.append(f"Tensor[] {one.name}" if "List" in str(one.type) else f"Tensor{optional} {one.name}")
         elif "IntArray" in str(one.type):
-            texts.append(f"int[] {one.name}")
+            texts.append(f"int[]{optional} {one.name}")
         else:
             texts.append(f"{next(_TYPES[word] for word in _TYPES if word in str(one.type))} {one.name}")
     return f"{op_type.lower()}({', '.join(texts)}) -> ()"

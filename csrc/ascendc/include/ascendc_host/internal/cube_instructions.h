@@ -51,21 +51,21 @@ inline void copy_cbuf_to_gm(__gm__ void* dst, __cbuf__ void* src, uint8_t, uint1
                                        length, dstGap, srcGap, where);
 }
 // Matrices from rows to fractals; the sizes and strides are those of Nd2NzParams.
-#define ASCENDC_ND_TO_NZ(suffix, bytes)                                                                       \
-    template <typename T>                                                                                     \
-    void copy_gm_to_cbuf_multi_nd2nz_##suffix(                                                                \
-        __cbuf__ T* dst, __gm__ AscendC::detail::Same<T>* src, uint8_t, uint16_t ndNum, uint16_t nValue,      \
-        uint16_t dValue, uint16_t srcNdMatrixStride, uint16_t srcDValue, uint16_t dstNzC0Stride,              \
-        uint16_t dstNzNStride, uint16_t dstNzMatrixStride,                                                    \
-        const ascendc_host::Where& where = ascendc_host::Where()) {                                           \
-        static_assert(sizeof(T) == (bytes), "copy_gm_to_cbuf_multi_nd2nz_" #suffix                            \
-                                            ": the elements must have the size that the name says");          \
-        AscendC::DataCopy(AscendC::detail::local_at(dst, "copy_gm_to_cbuf_multi_nd2nz_" #suffix, "dst",       \
-                                                    where, AscendC::TPosition::A1),                           \
-                          AscendC::detail::global_at(src),                                                    \
-                          AscendC::Nd2NzParams(ndNum, nValue, dValue, srcNdMatrixStride, srcDValue,           \
-                                               dstNzC0Stride, dstNzNStride, dstNzMatrixStride),               \
-                          where);                                                                             \
+#define ASCENDC_ND_TO_NZ(suffix, bytes)                                                                  \
+    template <typename T>                                                                                \
+    void copy_gm_to_cbuf_multi_nd2nz_##suffix(                                                           \
+        __cbuf__ T* dst, __gm__ AscendC::detail::Same<T>* src, uint8_t, uint16_t ndNum, uint16_t nValue, \
+        uint16_t dValue, uint16_t srcNdMatrixStride, uint16_t srcDValue, uint16_t dstNzC0Stride,         \
+        uint16_t dstNzNStride, uint16_t dstNzMatrixStride,                                               \
+        const ascendc_host::Where& where = ascendc_host::Where()) {                                      \
+        static_assert(sizeof(T) == (bytes), "copy_gm_to_cbuf_multi_nd2nz_" #suffix                       \
+                                            ": the elements must have the size that the name says");     \
+        AscendC::DataCopy(AscendC::detail::local_at(dst, "copy_gm_to_cbuf_multi_nd2nz_" #suffix, "dst",  \
+                                                    where, AscendC::TPosition::A1),                      \
+                          AscendC::detail::global_at(src),                                               \
+                          AscendC::Nd2NzParams(ndNum, nValue, dValue, srcNdMatrixStride, srcDValue,      \
+                                               dstNzC0Stride, dstNzNStride, dstNzMatrixStride),          \
+                          where);                                                                        \
     }
 ASCENDC_ND_TO_NZ(b8, 1)
 ASCENDC_ND_TO_NZ(b16, 2)
@@ -81,10 +81,10 @@ ASCENDC_ND_TO_NZ(b32s, 4)
                                bool transpose, addr_cal_mode_t mode,                                         \
                                const ascendc_host::Where& where = ascendc_host::Where()) {                   \
         constexpr const char* api = "load_cbuf_to_" #memory;                                                 \
-        AscendC::LoadData(                                                                                   \
-            AscendC::detail::local_at(dst, api, "dst", where, AscendC::TPosition::position),                 \
-            AscendC::detail::local_at(src, api, "src", where, AscendC::TPosition::A1),                       \
-            AscendC::LoadData2DParams(start, repeat, srcStride, sid, dstGap, transpose, mode), where);       \
+        AscendC::LoadData(AscendC::detail::local_at(dst, api, "dst", where, AscendC::TPosition::position),   \
+                          AscendC::detail::local_at(src, api, "src", where, AscendC::TPosition::A1),         \
+                          AscendC::LoadData2DParams(start, repeat, srcStride, sid, dstGap, transpose, mode), \
+                          where);                                                                            \
     }                                                                                                        \
     template <typename T>                                                                                    \
     void load_gm_to_##memory(T* dst, AscendC::detail::Same<__gm__ T*> src, uint16_t start, uint8_t repeat,   \
@@ -134,20 +134,20 @@ void mad(__cc__ T* c, __ca__ A* a, __cb__ B* b, uint16_t m, uint16_t k, uint16_t
                   AscendC::detail::local_at(a, "mad", "a", where, TPosition::A2),
                   AscendC::detail::local_at(b, "mad", "b", where, TPosition::B2), params, where);
 }
-#define ASCENDC_FIXPIPE(memory, target)                                                                     \
-    template <typename T, typename U>                                                                       \
-    void copy_matrix_cc_to_##memory(T* dst, __cc__ U* src, uint8_t, uint16_t nSize, uint16_t mSize,         \
-                                    uint32_t dstStride, uint16_t srcStride, uint8_t unitFlag,               \
-                                    uint64_t quantPre, uint8_t reluPre, bool channelSplit, bool nz2nd,      \
-                                    const ascendc_host::Where& where = ascendc_host::Where()) {             \
-        constexpr const char* api = "copy_matrix_cc_to_" #memory;                                           \
-        AscendC::DataCopyCO12DstParams params(nSize, mSize, dstStride, srcStride,                           \
-                                              static_cast<QuantMode_t>(quantPre), reluPre, channelSplit,    \
-                                              nz2nd);                                                       \
-        params.unitFlag = unitFlag;                                                                         \
-        AscendC::DataCopy(target,                                                                           \
-                          AscendC::detail::local_at(src, api, "src", where, AscendC::TPosition::CO1),       \
-                          params, where);                                                                   \
+#define ASCENDC_FIXPIPE(memory, target)                                                                  \
+    template <typename T, typename U>                                                                    \
+    void copy_matrix_cc_to_##memory(T* dst, __cc__ U* src, uint8_t, uint16_t nSize, uint16_t mSize,      \
+                                    uint32_t dstStride, uint16_t srcStride, uint8_t unitFlag,            \
+                                    uint64_t quantPre, uint8_t reluPre, bool channelSplit, bool nz2nd,   \
+                                    const ascendc_host::Where& where = ascendc_host::Where()) {          \
+        constexpr const char* api = "copy_matrix_cc_to_" #memory;                                        \
+        AscendC::DataCopyCO12DstParams params(nSize, mSize, dstStride, srcStride,                        \
+                                              static_cast<QuantMode_t>(quantPre), reluPre, channelSplit, \
+                                              nz2nd);                                                    \
+        params.unitFlag = unitFlag;                                                                      \
+        AscendC::DataCopy(target,                                                                        \
+                          AscendC::detail::local_at(src, api, "src", where, AscendC::TPosition::CO1),    \
+                          params, where);                                                                \
     }
 ASCENDC_FIXPIPE(gm, AscendC::detail::global_at(dst))
 ASCENDC_FIXPIPE(cbuf, AscendC::detail::local_at(dst, api, "dst", where, AscendC::TPosition::A1))

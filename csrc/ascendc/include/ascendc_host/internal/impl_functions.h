@@ -24,13 +24,12 @@ LocalTensor<T> local_at(T* address, const char* api, const char* name, const Whe
     const ascendc_host::Memory memory = memory_of(position);
     const uint64_t size = ascendc_host::memory_bytes(memory);
     const auto number = reinterpret_cast<uint64_t>(address);
-    const uint64_t at =
-        number < size ? number : number - reinterpret_cast<uint64_t>(block.memory(memory));
+    const uint64_t at = number < size ? number : number - reinterpret_cast<uint64_t>(block.memory(memory));
     if (at >= size) {
-        ascendc_host::fail(block, where,
-                           ascendc_host::format("%s: %s is not in the %s of %llu bytes", api, name,
-                                                ascendc_host::memory_name(memory),
-                                                static_cast<unsigned long long>(size)));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("%s: %s is not in the %s of %llu bytes", api, name,
+                                 ascendc_host::memory_name(memory), static_cast<unsigned long long>(size)));
     }
     return LocalTensor<T>(position, static_cast<uint32_t>(at), static_cast<uint32_t>((size - at) / sizeof(T)),
                           where);
