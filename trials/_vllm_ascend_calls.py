@@ -119,6 +119,7 @@ OPERATORS: Mapping[str, TriedOperator] = {
     "AddRmsNormBias": TriedOperator(
         _add_rms_norm_bias,
         "x1[..., n], x2[..., n], gamma[n], beta[n] -> y[..., n]: x1, rstd[..., 1]: float32, x[..., n]: x1",
+        tells_dtypes=False,
     ),
     "MoeGatingTopK": TriedOperator(
         _gating, "x[n, e] -> y[n, k]: x, expert_idx[n, k]: int32, out[n, e]: float32", tells_dtypes=False
@@ -126,5 +127,5 @@ OPERATORS: Mapping[str, TriedOperator] = {
     "ApplyTopKTopPCustom": TriedOperator(_top_k_top_p, writes=True),
     "MoeInitRoutingCustom": TriedOperator(_init_routing, writes=True),
     "CausalConv1d": TriedOperator(_causal_convolution, writes=True),
-    "MoeGroupedMatmul": TriedOperator(_grouped, "x[i][m, k], weight[i][e, k, n] -> y[i][m, n]: x"),
+    "MoeGroupedMatmul": TriedOperator(_grouped, "x[i][m, k], weight[i][e, k, n] -> y[i][m, n]: x", tells_dtypes=False),
 }

@@ -33,5 +33,5 @@ class TriedOperator:
     relation: str | None = None
     #: True if the caller passes the outputs in. A GE graph gives the kernel fresh memory instead.
     writes: bool = False
-    #: False if the package has no InferDataType function and kernels for several dtypes of an output.
+    #: False if the package has no InferShape function, or no InferDataType and kernels for several dtypes of an output.
     tells_dtypes: bool = True
