@@ -25,8 +25,10 @@ static graphStatus InferShapeNumbers(gert::InferShapeContext* context) {
     *context->GetOutputShape(0) = *context->GetInputShape(0);
     return GRAPH_SUCCESS;
 }
-// Says nothing of y, which has the dtype of the kernel's combination.
-static graphStatus InferDataTypeNumbers(gert::InferDataTypeContext*) { return GRAPH_SUCCESS; }
+static graphStatus InferDataTypeNumbers(gert::InferDataTypeContext* context) {
+    context->SetOutputDataType(0, context->GetInputDataType(0));
+    return GRAPH_SUCCESS;
+}
 IMPL_OP_INFERSHAPE(NumbersCustom).InferShape(InferShapeNumbers).InferDataType(InferDataTypeNumbers);
 }  // namespace ge
 
