@@ -154,6 +154,18 @@ def _options_for(said: str) -> Iterator[str]:
         yield "-fpermissive"
 
 
+def _filled_locals(version: str | None) -> list[str]:
+    """Return the options that fill locals which a kernel does not set: blocks would differ by chance.
+
+    The second keeps what is filled where a constructor begins.
+
+    >>> _filled_locals("g++ (Debian 12.2.0-14) 12.2.0"), _filled_locals("g++ (GCC) 11.4.0")
+    (['-ftrivial-auto-var-init=pattern', '-flifetime-dse=1'], [])
+    """
+    found = re.search(r"\) (\d+)\.", version or "")
+    return ["-ftrivial-auto-var-init=pattern", "-flifetime-dse=1"] if found and int(found[1]) >= 12 else []
+
+
 def _clang() -> str | None:
     return next(filter(None, map(shutil.which, _CLANG)), None)
 
@@ -256,9 +268,9 @@ class _KernelSource:
             return
         # Kernels view the register of one type as another's.
         views = ["-fno-strict-aliasing"] if self.command.architecture is DAV_3510 else []
-        options = [*self._standard, *for_preprocessed(self.command.options), *views]
-        source = split(text, [f"{self.home.path}/", f"{self.home.path.resolve()}/"])
         version = steps.gcc_version()
+        options = [*self._standard, *for_preprocessed(self.command.options), *views, *_filled_locals(version)]
+        source = split(text, [f"{self.home.path}/", f"{self.home.path.resolve()}/"])
         ways = (_translators(), *self.command.translated_for)
         versions = [*steps.compiler, version or "", *ways, str(vector_code)]
         key = None if version is None else object_key(source, options, versions)
@@ -299,7 +311,8 @@ class _KernelSource:
 
     def _translate(self, text: str, vector_code: bool, stubs: Path | None) -> str:
         """Return preprocessed text as C++ for the host, and write the headers of its kernels to ``stubs``."""
-        text = translate.declare_cores(translate.check_threads(translate.end_assertions(text)))
+        text = translate.check_threads(translate.place_addresses(translate.end_assertions(text)))
+        text = translate.declare_cores(text)
         if vector_code:
             text = translate.declare_vector_code(text)
         if self.command.device_only:

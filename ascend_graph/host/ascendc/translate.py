@@ -247,6 +247,18 @@ def declare_vector_code(text: str) -> str:
     return "".join(parts)
 
 
+_PLACED = re.compile(r"\breinterpret_cast\s*<(?=[^<>;(){}&]*\b__ascendc_ubuf__\b[^;(){}&]*\*\s*>\s*\()")
+
+
+def place_addresses(text: str) -> str:
+    """Return ``text`` with casts to pointers into the unified buffer that take numbers for its bytes, as a device does.
+
+    >>> place_addresses("auto* x = reinterpret_cast<__ascendc_ubuf__ float*>((uintptr_t)1024);")
+    'auto* x = ::ascendc_host::ubuf_cast<__ascendc_ubuf__ float*>((uintptr_t)1024);'
+    """
+    return _PLACED.sub("::ascendc_host::ubuf_cast<", text)
+
+
 _SHARED = re.compile(r"\b__ascendc_ubuf__\b[^;(){}=*&]*\[")
 
 

@@ -58,6 +58,7 @@
 #include "ascendc_host/basic_api/sync.h"
 #include "ascendc_host/basic_api/tensor.h"
 #include "ascendc_host/basic_api/tiling.h"
+#include "ascendc_host/internal/cube_instructions.h"
 #include "ascendc_host/internal/impl_functions.h"
 #include "ascendc_host/internal/instruction_copies.h"
 #include "ascendc_host/internal/instructions.h"

@@ -19,12 +19,21 @@ void record(int32_t level, const char* format, std::va_list arguments) {
 
 ACL_EXPORT int32_t CheckLogLevel(int32_t, int32_t level) { return is_logged(level) ? 1 : 0; }
 
-// The same as a function of C++, which libraries link whose headers do not say otherwise.
+// This and DlogRecord are functions of C++, too: libraries link these whose headers do not say otherwise.
 __attribute__((visibility("default"))) int32_t check_log_level(int32_t,
                                                                int32_t level) __asm__("_Z13CheckLogLevelii");
 int32_t check_log_level(int32_t, int32_t level) { return CheckLogLevel(0, level); }
 
 ACL_EXPORT void DlogRecord(int32_t, int32_t level, const char* format, ...) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    record(level, format, arguments);
+    va_end(arguments);
+}
+
+__attribute__((visibility("default"))) void dlog_record(int32_t, int32_t level, const char* format,
+                                                        ...) __asm__("_Z10DlogRecordiiPKcz");
+void dlog_record(int32_t, int32_t level, const char* format, ...) {
     std::va_list arguments;
     va_start(arguments, format);
     record(level, format, arguments);

@@ -46,6 +46,7 @@ void PlatFormInfos::describe(const ascendc_host::Processor& processor) {
         {"version/Short_SoC_version", processor.short_name},
         {"version/AIC_version", processor.cores},
         {"version/NpuArch", std::to_string(processor.npu_arch)},
+        {"SoCInfo/core_type_list", "CubeCore,VectorCore"},
         {"SoCInfo/ai_core_cnt", std::to_string(processor.cube_cores)},
         {"SoCInfo/cube_core_cnt", std::to_string(processor.cube_cores)},
         {"SoCInfo/vector_core_cnt", std::to_string(processor.vector_cores)},

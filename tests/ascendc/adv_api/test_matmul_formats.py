@@ -190,3 +190,15 @@ extern "C" void make_tiling(TCubeTiling* tiling) {
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)]
     assert library.aclrtlaunch_f(1, None, *pointers, tiling) == 0, tools.message()
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_functions_of_sizes_come_with_matmul(build: Build) -> None:
+    """Sources call them unqualified after ``using namespace matmul``."""
+    build("""
+    #include "lib/matmul_intf.h"
+    using namespace matmul;
+    static_assert(Align<uint32_t>(5, 8) == 8 && Align(16, 8) == 16 && AlignDown(15, 8) == 8, "");
+    static_assert(CeilNoLog(9, 4) == 3 && CeilNoLog(9, 0) == 0 && Align(9, 0) == 0, "");
+    static_assert(MaxValue(3, 7, 5) == 7 && MinValue(3, 7, 5) == 3 && MaxValue(4) == 4, "");
+    extern "C" __global__ __aicore__ void nothing(GM_ADDR) {}
+    """)

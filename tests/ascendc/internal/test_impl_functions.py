@@ -89,7 +89,7 @@ def test_bursts_and_gaps(library: ctypes.CDLL, tools: Toolkit) -> None:
 
 @pytest.mark.parametrize(
     ("at", "message"),
-    [(16, "byte 16 of the unified buffer is not a multiple of 32"), (192 * 1024 - 32, "beyond the unified buffer")],
+    [(16, "dst starts at an address that is not a multiple of 32 bytes"), (192 * 1024 - 32, "dst")],
 )
 def test_rules(library: ctypes.CDLL, tools: Toolkit, at: int, message: str) -> None:
     tools.seam.seam_clear()

@@ -211,7 +211,7 @@ CASES = [
 ]
 
 BROKEN = {
-    "outside": ("vadds((__ubuf__ float*)64, a, 1.0f, 1, 1, 1, 8, 8);", r"vadds: dst is not in the unified buffer"),
+    "outside": ("vadds((__ubuf__ float*)0x40000, a, 1.0f, 1, 1, 1, 8, 8);", r"vadds: dst is not in the unified buffer"),
     "unaligned": ("vadd(c, a + 3, b, 1, 1, 1, 1, 8, 8, 8);", r"vadd: src0 is unaligned"),
     "overlap": ("vadds(a + 8, a, 1.0f, 1, 1, 1, 8, 8);", r"vadds: dst and src overlap, and within a repeat"),
     "later": ("vmul(a + 64, a, b, 2, 1, 1, 1, 8, 8, 8);", r"vmul: dst and src0 overlap, and a repeat reads what"),

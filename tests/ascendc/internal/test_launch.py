@@ -411,3 +411,27 @@ def test_npu_smi_answers_build_scripts_and_says_what_it_is(arguments: list[str],
     assert result.stderr == "npu-smi: the host runtime of ascend_graph has no NPU\n"
     refused = subprocess.run([program, "info", "-t", "topo"], capture_output=True, text=True, check=False)
     assert (refused.returncode, "topo is not answered on the host" in refused.stderr) == (1, True)
+
+
+def test_what_a_kernel_does_not_set_is_the_same_in_each_block_and_not_zero(build: Build, tools: Toolkit) -> None:
+    """A member that a constructor leaves out, after other values were on the stack."""
+    code = """
+    #include "kernel_operator.h"
+    struct Mapping {
+        Mapping() : set(1) {}
+        int32_t set, unset;
+    };
+    __attribute__((noinline)) void dirty(int32_t value) {
+        volatile int32_t values[256];
+        for (auto& one : values) one = value;
+    }
+    extern "C" __global__ __aicore__ void leave_out(GM_ADDR x, uint32_t) {
+        dirty(static_cast<int32_t>(AscendC::GetBlockIdx() % 2));
+        Mapping mapping;
+        ((__gm__ int32_t*)x)[AscendC::GetBlockIdx()] = mapping.unset;
+    }
+    """
+    x = np.zeros(8, np.int32)
+    assert launch(build(code), "leave_out", 8, x, 0) == 0, tools.message()
+    assert len(set(x.tolist())) == 1
+    assert x[0] != 0

@@ -285,7 +285,11 @@ extern "C" bool describe(const char* soc, uint32_t* cores, uint64_t* local) {
     infos.SetCoreNumByCoreType("VectorCore");
     *cores = infos.GetCoreNum();
     infos.GetLocalMemSize(fe::LocalMemType::UB, *local);
-    std::string name, nothing;
+    std::string name, cores_by_type, nothing;
+    // A library asks this before it counts the vector cores.
+    if (!infos.GetPlatformResWithLock("SoCInfo", "core_type_list", cores_by_type) ||
+        cores_by_type != "CubeCore,VectorCore")
+        return false;
     return infos.GetPlatformResWithLock("version", "SoC_version", name) && name == soc &&
            !infos.GetPlatformResWithLock("version", "Nothing", nothing);
 }

@@ -183,6 +183,12 @@ def test_libmmpa_and_the_log_answer_as_documented(tmp_path: Path) -> None:
         0,
         1,
     ]  # errors are kept, nothing is printed
+    # The same as functions of C++, which libraries link weakly, and call unasked.
+    assert [log._Z13CheckLogLevelii(63, level) for level in (2, 3)] == [0, 1]
+    log.ascendgraphTakeLoggedErrors.restype = c_char_p
+    log.ascendgraphTakeLoggedErrors()
+    log._Z10DlogRecordiiPKcz(63, 3, b"%s is %d", b"rank", 3)
+    assert b"rank is 3" in log.ascendgraphTakeLoggedErrors()
 
 
 PROTOTYPE = """

@@ -252,12 +252,18 @@ class Operator {
             if (status != ge::GRAPH_SUCCESS)
                 fail(kInferShapeFailed,
                      "the InferDataType function returned " + status_text(status) + take_logged_errors());
-            return;
         }
+        // What no function says, the kernel does.
         const size_t c = find_combination(inputs);
-        if (c == definition_.combinations.size()) fail(kInferShapeFailed, no_kernel(inputs));
-        for (size_t i = 0; i < definition_.outputs.size(); ++i)
-            node.outputs.at(i)->SetDataType(definition_.combinations[c][inputs.size() + i].dtype);
+        const bool known = c != definition_.combinations.size();
+        if (!known && functions_.infer_dtype == nullptr) fail(kInferShapeFailed, no_kernel(inputs));
+        for (size_t i = 0; known && i < definition_.outputs.size(); ++i) {
+            gert::Tensor& output = *node.outputs.at(i);
+            const gert::Shape& shape = output.GetOriginShape();
+            const bool absent = shape.GetDimNum() == 1 && shape.GetDim(0) == 0;
+            if (output.GetDataType() == ge::DT_UNDEFINED && !(absent && functions_.infer_dtype != nullptr))
+                output.SetDataType(definition_.combinations[c][inputs.size() + i].dtype);
+        }
     }
 
     std::string no_kernel(const Arguments& arguments) const {

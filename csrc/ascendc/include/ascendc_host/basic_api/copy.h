@@ -184,13 +184,17 @@ void store_atomic(Block::Atomic how, const uint8_t* from, uint8_t* to, uint64_t 
     }
 }
 template <typename T>
+constexpr bool accumulates_in_memory =
+    std::is_same<T, float>::value || std::is_same<T, half>::value || std::is_same<T, bfloat16_t>::value ||
+    std::is_same<T, int32_t>::value || std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value;
+template <typename T>
 void store(const Block& block, const uint8_t* from, uint8_t* to, uint64_t bytes) {
     if (block.atomic == Block::Atomic::none) {
         std::memcpy(to, from, bytes);
-    } else if constexpr (std::is_same<T, float>::value || std::is_same<T, half>::value ||
-                         std::is_same<T, bfloat16_t>::value || std::is_same<T, int32_t>::value ||
-                         std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value) {
+    } else if constexpr (accumulates_in_memory<T>) {
         store_atomic<T>(block.atomic, from, to, bytes);
+    } else if (block.accumulate != nullptr) {
+        block.accumulate(block.atomic, from, to, bytes);
     } else {
         ascendc_host::fail(
             "an atomic copy to global memory takes float, half, bfloat16_t, int32_t, int16_t or int8_t");
@@ -560,21 +564,30 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2Nd
 // --- atomic accumulation
 // ---------------------------------------------------------------------------------------------
 
+template <typename T>
+void SetAtomicType() {
+    if constexpr (detail::accumulates_in_memory<T>) {
+        ascendc_host::current().accumulate = detail::store_atomic<T>;
+    } else {
+        ascendc_host::current().accumulate = nullptr;
+    }
+}
 // From here on, copies from local to global memory add to what is there.
 template <typename T>
 void SetAtomicAdd() {
+    SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::add;
 }
 template <typename T>
 void SetAtomicMax() {
+    SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::max;
 }
 template <typename T>
 void SetAtomicMin() {
+    SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::min;
 }
-template <typename T>
-void SetAtomicType() {}
 inline void SetAtomicNone() { ascendc_host::current().atomic = ascendc_host::Block::Atomic::none; }
 inline void DisableDmaAtomic() { SetAtomicNone(); }
 

@@ -15,24 +15,45 @@
 
 namespace AscendC {
 namespace detail {
+// The tensor from an address on. Addresses are those of tensors, or bytes from the memory's begin, as on the
+// device: `reinterpret_cast<__ubuf__ float*>(uintptr_t(1024))`. No address of the host is that small.
 template <typename T>
-LocalTensor<T> local_at(__ubuf__ T* address, const char* api, const char* name, const Where& where) {
+LocalTensor<T> local_at(T* address, const char* api, const char* name, const Where& where,
+                        TPosition position = TPosition::VECCALC) {
     ascendc_host::Block& block = ascendc_host::enter(where);
-    const auto* begin = reinterpret_cast<const T*>(block.memory(ascendc_host::Memory::ub));
-    const size_t bytes = ascendc_host::memory_bytes(ascendc_host::Memory::ub);
-    if (address < begin || address >= begin + bytes / sizeof(T)) {
+    const ascendc_host::Memory memory = memory_of(position);
+    const uint64_t size = ascendc_host::memory_bytes(memory);
+    const auto number = reinterpret_cast<uint64_t>(address);
+    const uint64_t at = number < size ? number : number - reinterpret_cast<uint64_t>(block.memory(memory));
+    if (at >= size) {
         ascendc_host::fail(
             block, where,
-            ascendc_host::format("%s: %s is not in the unified buffer of %zu bytes", api, name, bytes));
+            ascendc_host::format("%s: %s is not in the %s of %llu bytes", api, name,
+                                 ascendc_host::memory_name(memory), static_cast<unsigned long long>(size)));
     }
-    const auto at = static_cast<uint32_t>((address - begin) * sizeof(T));
-    return LocalTensor<T>(TPosition::VECCALC, at, static_cast<uint32_t>((bytes - at) / sizeof(T)), where);
+    return LocalTensor<T>(position, static_cast<uint32_t>(at), static_cast<uint32_t>((size - at) / sizeof(T)),
+                          where);
 }
 template <typename T>
 GlobalTensor<T> global_at(__gm__ T* address) {
     GlobalTensor<T> tensor;
     tensor.SetGlobalBuffer(address);
     return tensor;
+}
+// Bursts of `length` blocks between a local and global memory, with gaps of blocks.
+inline void copy_block_bursts(const char* api, void* local, void* global, TPosition position, bool to_local,
+                              uint16_t bursts, uint16_t length, uint16_t global_gap, uint16_t local_gap,
+                              const Where& where) {
+    const auto near = local_at(static_cast<uint8_t*>(local), api, to_local ? "dst" : "src", where, position);
+    const auto far = global_at(static_cast<uint8_t*>(global));
+    check_blocks(bursts, length, api, where);
+    const DataCopyParams params{bursts, length, global_gap, local_gap};
+    const Rows here = rows_of(params, local_gap, 32), there = rows_of(params, global_gap, 32);
+    if (to_local) {
+        copy_in(near, far, here, there, api, where);
+    } else {
+        copy_out(far, near, there, here, api, where);
+    }
 }
 }  // namespace detail
 
@@ -153,53 +174,23 @@ void SetFixPipeConfigImpl(const LocalTensor<T>& reluPre, const LocalTensor<T>& q
 
 }  // namespace AscendC
 
-// The instructions under DataCopy: bursts of 32 byte blocks with gaps of whole blocks.
-namespace ascendc_host {
-inline void copy_bursts(const char* name, const Where& where, uint8_t* local, uint8_t* global, bool to_local,
-                        uint32_t bursts, uint32_t length, uint32_t source_gap, uint32_t target_gap) {
-    constexpr size_t block_bytes = 32;
-    const Block& block = enter(where);
-    const size_t local_gap = to_local ? target_gap : source_gap;
-    const size_t global_gap = to_local ? source_gap : target_gap;
-    const auto span = [&](size_t gap) {
-        return bursts == 0 ? 0 : (bursts * (length + gap) - gap) * block_bytes;
-    };
-    const uint8_t* begin = block.memory(Memory::ub);
-    const size_t at = static_cast<size_t>(local - begin);
-    if (local < begin || at + span(local_gap) > memory_bytes(Memory::ub))
-        fail(block, where,
-             format("%s: beyond the unified buffer of %u bytes", name, memory_bytes(Memory::ub)));
-    if (at % block_bytes != 0)
-        fail(block, where, format("%s: byte %zu of the unified buffer is not a multiple of 32", name, at));
-    if (global == nullptr || allocation_rest(global) < span(global_gap)) {
-        fail(block, where,
-             format("%s: %zu bytes of global memory, where %zu are allocated", name, span(global_gap),
-                    global == nullptr ? size_t{0} : allocation_rest(global)));
-    }
-    for (size_t i = 0; i < bursts; ++i) {
-        uint8_t* near = local + i * (length + local_gap) * block_bytes;
-        uint8_t* far = global + i * (length + global_gap) * block_bytes;
-        std::memcpy(to_local ? near : far, to_local ? far : near, length * block_bytes);
-    }
-}
-}  // namespace ascendc_host
-
 inline int64_t get_rsvd_cnt() { return AscendC::AscendCUtils::GetRsvdCnt(); }
 // An address in the unified buffer, as a number.
 inline int64_t get_imm(int64_t offset) {
     return reinterpret_cast<int64_t>(ascendc_host::current().memory(ascendc_host::Memory::ub)) + offset;
 }
-inline void copy_gm_to_ubuf(__ubuf__ void* target, __gm__ void* source, uint8_t, uint16_t bursts,
-                            uint16_t length, uint16_t source_gap, uint16_t target_gap,
+// Bursts of blocks of 32 bytes with gaps of whole blocks.
+inline void copy_gm_to_ubuf(__ubuf__ void* dst, __gm__ void* src, uint8_t, uint16_t bursts, uint16_t length,
+                            uint16_t srcGap, uint16_t dstGap,
                             const ascendc_host::Where& where = ascendc_host::Where()) {
-    ascendc_host::copy_bursts("copy_gm_to_ubuf", where, static_cast<uint8_t*>(target),
-                              static_cast<uint8_t*>(source), true, bursts, length, source_gap, target_gap);
+    AscendC::detail::copy_block_bursts("copy_gm_to_ubuf", dst, src, AscendC::TPosition::VECCALC, true, bursts,
+                                       length, srcGap, dstGap, where);
 }
-inline void copy_ubuf_to_gm(__gm__ void* target, __ubuf__ void* source, uint8_t, uint16_t bursts,
-                            uint16_t length, uint16_t source_gap, uint16_t target_gap,
+inline void copy_ubuf_to_gm(__gm__ void* dst, __ubuf__ void* src, uint8_t, uint16_t bursts, uint16_t length,
+                            uint16_t srcGap, uint16_t dstGap,
                             const ascendc_host::Where& where = ascendc_host::Where()) {
-    ascendc_host::copy_bursts("copy_ubuf_to_gm", where, static_cast<uint8_t*>(source),
-                              static_cast<uint8_t*>(target), false, bursts, length, source_gap, target_gap);
+    AscendC::detail::copy_block_bursts("copy_ubuf_to_gm", src, dst, AscendC::TPosition::VECCALC, false,
+                                       bursts, length, dstGap, srcGap, where);
 }
 
 #endif  // ASCENDC_HOST_INTERNAL_IMPL_FUNCTIONS_H

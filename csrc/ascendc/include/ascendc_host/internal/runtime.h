@@ -202,7 +202,8 @@ class Block {
     // What a copy from local to global memory does with what is there.
     enum class Atomic : uint8_t { none, add, max, min };
     Atomic atomic = Atomic::none;
-    int atomic_type = -1;
+    // Accumulates elements of the type that was set; copies that know only sizes call it.
+    void (*accumulate)(Atomic, const uint8_t* from, uint8_t* to, uint64_t bytes) = nullptr;
 
     uint8_t* memory(Memory which) const { return memories_[static_cast<size_t>(which)]; }
     std::deque<Queue> queues;
@@ -275,6 +276,19 @@ void wait_cross_flag(int flag, const Where& where);
 void set_block_event(int64_t block, int event, const Where& where);
 void wait_block_event(int64_t block, int event, const Where& where);
 void poll();  // the kernel reads what another block may write: let every block make progress
+
+// A pointer into the unified buffer: a number is a byte of it, which no address of the host is.
+template <typename T, typename U>
+T ubuf_cast(U value) {
+    if constexpr (std::is_integral<U>::value) {
+        const auto number = static_cast<uint64_t>(value);
+        if (number < memory_bytes(Memory::ub) && inside_kernel())
+            return reinterpret_cast<T>(current().memory(Memory::ub) + number);
+        return reinterpret_cast<T>(number);
+    } else {
+        return reinterpret_cast<T>(value);
+    }
+}
 
 // Serializes atomic accumulation on one page of global memory.
 constexpr size_t lock_page = 4096;

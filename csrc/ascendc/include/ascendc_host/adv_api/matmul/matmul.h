@@ -20,6 +20,30 @@ T CeilAlign(T a, T b) {
     return (a + b - 1) / b * b;
 }
 
+// Of a divisor 0 they make 0.
+template <typename T>
+constexpr T CeilNoLog(T a, T b) {
+    return b == 0 ? T(0) : static_cast<T>((a + b - 1) / b);
+}
+template <typename T>
+constexpr T Align(T a, T b) {
+    return static_cast<T>(CeilNoLog(a, b) * b);
+}
+template <typename T>
+constexpr T AlignDown(T a, T b) {
+    return b == 0 ? T(0) : static_cast<T>(a / b * b);
+}
+template <typename T, typename... Same>
+constexpr T MaxValue(T first, Same... rest) {
+    ((first = rest > first ? rest : first), ...);
+    return first;
+}
+template <typename T, typename... Same>
+constexpr T MinValue(T first, Same... rest) {
+    ((first = rest < first ? rest : first), ...);
+    return first;
+}
+
 template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false,
           LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>
 struct MatmulType {
