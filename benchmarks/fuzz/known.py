@@ -5,9 +5,14 @@ Each has its smallest program and a sibling that it must not explain: a predicat
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
 
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
@@ -185,6 +190,41 @@ def _refused_gradient(says: str) -> Callable[[FuzzProgram, FuzzFinding], bool]:
     return explains
 
 
+def _negative_slice(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether TorchAir's converter of the gradient of a slice takes a dimension counted from the end for none.
+
+    The same program is right once the converter is given the dimension counted from the start.
+    """
+    says = r"RuntimeError: (node .*must match|Function CompiledFunctionBackward returned an invalid gradient)"
+    raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
+    if finding.mode != "ge_dynamic" or not program.grad or not raises or _is_right(program, finding.mode):
+        return False
+    with _converted_with(torch.ops.aten.slice_backward.default, _from_the_start):
+        return _is_right(program, finding.mode)
+
+
+def _from_the_start(grad: Any, sizes: Any, dim: int, *place: Any) -> tuple[Any, ...]:
+    return grad, sizes, dim % grad.rank, *place
+
+
+@contextmanager
+def _converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Iterator[None]:
+    """Convert nodes of an operator with changed arguments within the block."""
+    from ascend_graph.dispatch.torchair import existing_converter
+
+    original = existing_converter(overload)
+
+    @functools.wraps(original)
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        return original(*change(*args), **kwargs)
+
+    overload._ge_converter = convert
+    try:
+        yield
+    finally:
+        overload._ge_converter = original
+
+
 _TANH = re.compile(r"""approximate=['"]tanh['"]""")
 _VALUE = re.compile(r"call \d+: \[(\d+)\]: .* at \(([\d, ]*)\): (\S+), not ")
 
@@ -246,8 +286,15 @@ _OUTSIDE = "RuntimeError: node AsStrided (AsStrided): size [2], stride [4] and o
 _SINE = ProgramLine("torch.sin({0})", ("x0",), ("v0",))
 _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
+_NARROWED = "RuntimeError: node Mul (Mul): The size of tensor a (5) must match the size of tensor b (2) at non-singleton dimension 0; its inputs: x1=float32[5, 3], x2=float32[2, 3]"
 _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
+
+
+def _narrow_case(dim: int) -> Case:
+    nodes = (_SINE, ProgramLine(f"{{0}}.narrow({dim}, 0, 1)", ("v0",), ("v1",)))
+    program, finding = _case("ge_dynamic", _NARROWED, *nodes, outputs=("v1",), grad=True)
+    return replace(program, inputs=(replace(program.inputs[0], sizes=("a", 3)),)), finding
 
 
 def _parts_case(grad: bool) -> Case:
@@ -283,6 +330,7 @@ KNOWN: tuple[KnownFault, ...] = (
         lambda: _case("ge_dynamic", _SLICED, grad=True),
         lambda: _case("ge_dynamic", _SLICED),
     ),
+    KnownFault("negative-slice-in-gradient", _negative_slice, lambda: _narrow_case(-2), lambda: _narrow_case(0)),
     KnownFault(
         "layer-norm-without-weight-in-gradient",
         _refused_gradient(

@@ -254,7 +254,9 @@ def test_vmap_over_elements_of_a_list(register: Callable[..., Any], dims: tuple[
         warnings.simplefilter("always")
         found = call(op)
     torch.testing.assert_close(found, call(lambda xs, x: sum(item.sum() for item in xs) + x * 10))
-    expected = [] if dims[:2] == (None, None) else ["torch.vmap calls batching::many 4 times: elements of xs are mapped"]
+    expected = (
+        [] if dims[:2] == (None, None) else ["torch.vmap calls batching::many 4 times: elements of xs are mapped"]
+    )
     assert [str(w.message).partition(", and")[0] for w in said] == expected
 
 

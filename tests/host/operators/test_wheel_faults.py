@@ -167,6 +167,24 @@ def test_gradients_that_dynamic_graphs_of_ge_refuse(name: str) -> None:
         compiled(torch.ones(4, 6, device="npu", requires_grad=True)).sum().backward()
 
 
+@pytest.mark.parametrize("dim", [1, -2])
+@pytest.mark.filterwarnings("ignore")
+def test_the_gradient_of_a_slice_counted_from_the_end_has_another_size_in_dynamic_ge_graphs(dim: int) -> None:
+    import torchair
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x.narrow(dim, 0, 1) * 2, backend=torchair.get_npu_backend(), dynamic=True)
+    x = torch.ones(3, 4, 5, device="npu", requires_grad=True)
+    y = compiled(x).sum()
+    if dim < 0:
+        with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[3, 9, 5\]"):
+            y.backward()
+        return
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.sum().item() == 3 * 1 * 5 * 2
+
+
 @pytest.mark.parametrize("inplace", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_a_part_stands_for_its_base_in_captured_gradients_of_writes(inplace: bool) -> None:
