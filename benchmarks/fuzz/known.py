@@ -126,15 +126,28 @@ def _input_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     )
 
 
-def _expanded_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether an expanded view of another output is made again by the strides of GE's copy of it (gradients)."""
+def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a view of another output is made again by the strides of GE's copy of it (gradients).
+
+    The same program is right once it returns copies.
+    """
     from benchmarks.fuzz.modes import cpu_results
 
-    says = r"RuntimeError: setStorage: sizes .* are out of bounds for storage"
-    if finding.mode != "ge_dynamic" or not program.grad or re.match(says, finding.message) is None:
+    raises = re.match(r"RuntimeError: setStorage: sizes .* are out of bounds for storage", finding.message)
+    if finding.mode != "ge_dynamic" or not program.grad or not (raises or finding.kind == "value of outputs"):
         return False
     shared = cpu_results(program)[0].shared
-    return any(a.startswith("output") and b.startswith("output") for a, b in shared)
+    aliases = any(a.startswith("output") and b.startswith("output") for a, b in shared)
+    return aliases and _is_right(_with_copied_outputs(program), finding.mode)
+
+
+def _with_copied_outputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program that returns copies of its tensors."""
+    values = {*(i.name for i in program.inputs), *(name for node in program.nodes for name in node.targets)}
+    names = {output: f"copied{n}" for n, output in enumerate(program.outputs) if output in values}
+    copies = tuple(ProgramLine("{0}.clone()", (output,), (name,)) for output, name in names.items())
+    outputs = tuple(names.get(output, output) for output in program.outputs)
+    return replace(program, nodes=program.nodes + copies, outputs=outputs)
 
 
 _BROADCAST = "RuntimeError: Attempting to broadcast a dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size([3]); but expected shape should be broadcastable to [2]"
@@ -169,23 +182,18 @@ _TRUNCATED = (
 )
 
 
-def _truncated_float(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether the graph of a gradient got a symbolic float, as attention's scale, which TorchAir made an int."""
-    says = r"RuntimeError: input \d+ is a number, which the graph declares as float32 and is given as int64"
-    return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
-
-
 _SLICED = (
     "RuntimeError: value cannot be converted to type int32 without overflow\n\nWhile executing %slice_backward_1 : "
 )
 _NORMALIZED = "ValueError: Input v should not be a Tensor object for creating a Const node.\n\nWhile executing %native_layer_norm_backward : "
 
 
-def _refused_gradient(says: str) -> Callable[[FuzzProgram, FuzzFinding], bool]:
-    """Return a predicate of a message with which TorchAir's converter of a gradient refuses dynamic sizes."""
+def _refused(says: str, *, grad: bool = True) -> Callable[[FuzzProgram, FuzzFinding], bool]:
+    """Return a predicate of a message with which TorchAir's converter refuses dynamic sizes, in gradients alone if asked."""
 
     def explains(program: FuzzProgram, finding: FuzzFinding) -> bool:
-        return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
+        asked = finding.mode == "ge_dynamic" and (program.grad or not grad)
+        return asked and re.match(says, finding.message) is not None
 
     return explains
 
@@ -287,6 +295,7 @@ _SINE = ProgramLine("torch.sin({0})", ("x0",), ("v0",))
 _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
 _NARROWED = "RuntimeError: node Mul (Mul): The size of tensor a (5) must match the size of tensor b (2) at non-singleton dimension 0; its inputs: x1=float32[5, 3], x2=float32[2, 3]"
+_SCATTERED = "RuntimeError: node ViewCopy (ViewCopy): size [4, 3] and stride [{}] differ in length; expected one"
 _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
 
@@ -320,28 +329,35 @@ KNOWN: tuple[KnownFault, ...] = (
     ),
     KnownFault(
         "symbolic-float-truncated",
-        _truncated_float,
+        _refused(r"RuntimeError: input \d+ is a number, which the graph declares as float32 and is given as int64"),
         lambda: _case("ge_dynamic", _TRUNCATED, grad=True),
         lambda: _case("ge_dynamic", _TRUNCATED),
     ),
     KnownFault(
         "slice-in-gradient",
-        _refused_gradient(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
+        _refused(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
         lambda: _case("ge_dynamic", _SLICED, grad=True),
         lambda: _case("ge_dynamic", _SLICED),
     ),
     KnownFault("negative-slice-in-gradient", _negative_slice, lambda: _narrow_case(-2), lambda: _narrow_case(0)),
     KnownFault(
         "layer-norm-without-weight-in-gradient",
-        _refused_gradient(
-            r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"
-        ),
+        _refused(r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"),
         lambda: _case("ge_dynamic", _NORMALIZED, grad=True),
         lambda: _case("ge_dynamic", _NORMALIZED),
     ),
     KnownFault(
-        "expanded-output-in-gradient",
-        _expanded_output,
+        "as-strided-scatter",
+        # The rank of the tensor of sizes, 1, is taken for their number.
+        _refused(
+            r"RuntimeError: node ViewCopy .*: size \[\d+, [\d, ]*\] and stride \[1\] differ in length", grad=False
+        ),
+        lambda: _case("ge_dynamic", _SCATTERED.format("1")),
+        lambda: _case("ge_dynamic", _SCATTERED.format("3, 1")),
+    ),
+    KnownFault(
+        "alias-of-output-in-gradient",
+        _alias_of_output,
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v0", "v1"), grad=True),
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v1",), grad=True),
     ),
