@@ -5,15 +5,22 @@ Each has its smallest program and a sibling that it must not explain: a predicat
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
+from benchmarks.fuzz.controls import (
+    TANH,
+    converted_with,
+    exact_gelu,
+    from_the_start,
+    is_right,
+    separated_values,
+    with_copied_outputs,
+    with_copies,
+)
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
 
@@ -62,27 +69,7 @@ def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     if finding.mode not in ("ge", "ge_dynamic") or not (values or says):
         return False
     strided = any(_has_strided_source(program, call) for call in range(len(program.sizes)))
-    return strided and (says is not None or _is_right(_with_copies(program), finding.mode))
-
-
-def _with_copies(program: FuzzProgram) -> FuzzProgram:
-    """Return the program with ``as_strided`` of contiguous copies."""
-    nodes: list[ProgramLine] = []
-    for number, node in enumerate(program.nodes):
-        if ".as_strided(" in node.text:
-            copy = f"copy{number}"
-            nodes.append(ProgramLine("{0}.clone(memory_format=torch.contiguous_format)", node.args[:1], (copy,)))
-            nodes.append(replace(node, args=(copy, *node.args[1:])))
-        else:
-            nodes.append(node)
-    return replace(program, nodes=tuple(nodes))
-
-
-def _is_right(program: FuzzProgram, mode: str) -> bool:
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.modes import cpu_results
-
-    return run_mode(program, mode, cpu_results(program))[1] is None
+    return strided and (says is not None or is_right(with_copies(program), finding.mode))
 
 
 def _has_strided_source(program: FuzzProgram, call: int) -> bool:
@@ -102,7 +89,7 @@ def _is_input_view(program: FuzzProgram) -> bool:
     """Return whether an output shares memory with an input that a line writes, through ATen operators alone."""
     from benchmarks.fuzz.modes import cpu_results
 
-    if any(op.in_place for op in program.operators):
+    if any(op.written for op in program.operators):
         return False  # registered operators that write are compiled without the fault
     scope = program.scope()
     scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
@@ -138,16 +125,7 @@ def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
         return False
     shared = cpu_results(program)[0].shared
     aliases = any(a.startswith("output") and b.startswith("output") for a, b in shared)
-    return aliases and _is_right(_with_copied_outputs(program), finding.mode)
-
-
-def _with_copied_outputs(program: FuzzProgram) -> FuzzProgram:
-    """Return the program that returns copies of its tensors."""
-    values = {*(i.name for i in program.inputs), *(name for node in program.nodes for name in node.targets)}
-    names = {output: f"copied{n}" for n, output in enumerate(program.outputs) if output in values}
-    copies = tuple(ProgramLine("{0}.clone()", (output,), (name,)) for output, name in names.items())
-    outputs = tuple(names.get(output, output) for output in program.outputs)
-    return replace(program, nodes=program.nodes + copies, outputs=outputs)
+    return aliases and is_right(with_copied_outputs(program), finding.mode)
 
 
 _BROADCAST = "RuntimeError: Attempting to broadcast a dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size([3]); but expected shape should be broadcastable to [2]"
@@ -168,6 +146,25 @@ def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
     expected = cpu_results(program)
     found, without = (run_mode(program, mode, expected)[1] for mode in (finding.mode, finding.mode + FUNCTIONAL))
     return found is not None and found.kind == finding.kind and without is None
+
+
+def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a value is written to two inputs, or written to one and returned (W20, W21).
+
+    The same program is right once each written input has a value of its own.
+    """
+    kinds = ("value of arguments", "value of outputs", "memory is shared")
+    if finding.mode not in ("ge", "ge_dynamic") or finding.kind not in kinds or is_right(program, finding.mode):
+        return False
+    with separated_values():
+        return is_right(program, finding.mode)
+
+
+def _two_case(lines: int) -> Case:
+    nodes = (_SINE, ProgramLine("{0}.copy_({1})", ("x1", "v0")), ProgramLine("{0}.copy_({1})", ("x0", "v0")))
+    program, finding = _case("ge", "call 1: [0]: 2 of 2 values differ", *nodes[:lines], outputs=("n",))
+    inputs = (*program.inputs, replace(program.inputs[0], name="x1"))
+    return replace(program, inputs=inputs), replace(finding, kind="value of arguments")
 
 
 def _slice_case(target: str) -> Case:
@@ -205,41 +202,13 @@ def _negative_slice(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """
     says = r"RuntimeError: (node .*must match|Function CompiledFunctionBackward returned an invalid gradient)"
     raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
-    if finding.mode != "ge_dynamic" or not program.grad or not raises or _is_right(program, finding.mode):
+    if finding.mode != "ge_dynamic" or not program.grad or not raises or is_right(program, finding.mode):
         return False
-    with _converted_with(torch.ops.aten.slice_backward.default, _from_the_start):
-        return _is_right(program, finding.mode)
+    with converted_with(torch.ops.aten.slice_backward.default, from_the_start):
+        return is_right(program, finding.mode)
 
 
-def _from_the_start(grad: Any, sizes: Any, dim: int, *place: Any) -> tuple[Any, ...]:
-    return grad, sizes, dim % grad.rank, *place
-
-
-@contextmanager
-def _converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Iterator[None]:
-    """Convert nodes of an operator with changed arguments within the block."""
-    from ascend_graph.dispatch.torchair import existing_converter
-
-    original = existing_converter(overload)
-
-    @functools.wraps(original)
-    def convert(*args: Any, **kwargs: Any) -> Any:
-        return original(*change(*args), **kwargs)
-
-    overload._ge_converter = convert
-    try:
-        yield
-    finally:
-        overload._ge_converter = original
-
-
-_TANH = re.compile(r"""approximate=['"]tanh['"]""")
 _VALUE = re.compile(r"call \d+: \[(\d+)\]: .* at \(([\d, ]*)\): (\S+), not ")
-
-
-def _exact_gelu(program: FuzzProgram) -> FuzzProgram:
-    nodes = tuple(replace(node, text=_TANH.sub("approximate='none'", node.text)) for node in program.nodes)
-    return replace(program, nodes=nodes)
 
 
 def _gelu_tanh(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -249,10 +218,10 @@ def _gelu_tanh(program: FuzzProgram, finding: FuzzFinding) -> bool:
     found = _VALUE.match(finding.message)
     if finding.mode not in ("ge", "ge_dynamic") or finding.kind != "value of outputs" or found is None:
         return False
-    if not any(_TANH.search(node.text) for node in program.nodes):
+    if not any(TANH.search(node.text) for node in program.nodes):
         return False
     output, place, value = int(found[1]), tuple(int(n) for n in re.findall(r"\d+", found[2])), float(found[3])
-    exact = [result.outputs[output] for result in cpu_results(_exact_gelu(program))]
+    exact = [result.outputs[output] for result in cpu_results(exact_gelu(program))]
     inside = [
         t for t in exact if len(place) == t.dim() and all(n < size for n, size in zip(place, t.shape, strict=True))
     ]
@@ -264,7 +233,7 @@ def _gelu_case(approximate: str) -> Case:
     program, finding = _case("ge", "", node, outputs=("v0",))
     from benchmarks.fuzz.modes import cpu_results
 
-    value = cpu_results(_exact_gelu(program))[0].outputs[0][0].item()
+    value = cpu_results(exact_gelu(program))[0].outputs[0][0].item()
     message = f"call 1: [0]: 1 of 2 values differ, at (0,): {value}, not 0.0"
     return program, replace(finding, kind="value of outputs", message=message)
 
@@ -373,6 +342,7 @@ KNOWN: tuple[KnownFault, ...] = (
         lambda: _parts_case(grad=True),
         lambda: _parts_case(grad=False),
     ),
+    KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),
     KnownFault(
         "view-of-written-input",

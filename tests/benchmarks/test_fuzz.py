@@ -63,6 +63,9 @@ def test_draws_hold_what_they_promise() -> None:
     assert any(op.in_place for op in cases)
     assert any(op.backward for op in cases)
     assert any(op.batch for op in cases)
+    assert any(op.batch == () and i.kind == "list" for op in cases for i in op.inputs)
+    assert generate_case(0, "author").operators[0].functional == "author"
+    assert generate_case(0, "gradient").grad
     assert {i.kind for op in cases for i in op.inputs} == {"required", "optional", "list"}
     assert len({a.type for op in cases for a in op.attrs}) >= 7
 

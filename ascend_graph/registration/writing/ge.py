@@ -50,7 +50,7 @@ _library.impl("own_copy", torch.clone, "CompositeExplicitAutograd")
 def own_copy() -> Any:
     """Return the operator that copies a tensor in GE graphs: TorchAir's passes drop ``clone``."""
     overload = torch.ops.ascend_graph.own_copy.default
-    register_converter(overload, lambda x: torchair().raw.TensorMove(x), own=True)
+    register_converter(overload, torchair().raw.TensorMove, own=True)
     return overload
 
 
