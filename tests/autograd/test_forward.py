@@ -334,7 +334,6 @@ def with_transforms(operator: Any, *tensors: torch.Tensor) -> None:
     torch.func.grad(lambda x, w: operator(x, w).sum(), argnums=(0, 1))(*tensors)
     torch.func.vjp(operator, *tensors)
     torch.func.jacrev(operator)(*tensors)
-    torch.func.hessian(lambda x, w: operator(x, w).square().sum())(*tensors)
 
 
 @pytest.mark.usefixtures("_no_garbage_collection")

@@ -232,7 +232,7 @@ def _origin(node: fx.Node) -> fx.Node:
     """Return the node that makes a value, behind views and operators that hand it on."""
     while True:
         if node.target in _HANDED_ON:
-            sources: Any = [node.args[_HANDED_ON[node.target]]]  # type: ignore[index]
+            sources: Any = [node.args[_HANDED_ON[node.target]]]
         else:
             storage = _storage(node)
             sources = [n for n in node.all_input_nodes if storage is not None and _storage(n) == storage]
