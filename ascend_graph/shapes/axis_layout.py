@@ -13,6 +13,7 @@ from typing import Any
 from ascend_graph.shapes.arithmetic import whole
 from ascend_graph.shapes.relation import Relation
 from ascend_graph.shapes.syntax import (
+    Absent,
     Binary,
     Dim,
     DimensionGroup,
@@ -44,6 +45,10 @@ class Places:
     axis_attrs: frozenset[str] = frozenset()
 
 
+#: Places of an output that the relation makes absent in a call.
+ABSENT = Places(())
+
+
 class UnknownPlaceError(Exception):
     """Undetermined dimensions: the relation does not fix their axes in a tensor."""
 
@@ -51,7 +56,7 @@ class UnknownPlaceError(Exception):
 def locate(
     relation: Relation, ranks: Mapping[str, int | None], attrs: Mapping[str, Any]
 ) -> tuple[dict[str, Places | None], dict[str, Places | None]]:
-    """Return the places of all inputs and outputs, None for absent tensors and those with unknown places.
+    """Return the places of all inputs and outputs: None if unknown, or for an absent input; ``ABSENT`` for an absent output.
 
     >>> from ascend_graph.shapes import parse_relation
     >>> inputs, outputs = locate(parse_relation("x[*s, n] -> y[n, *s]"), {"x": 3}, {})
@@ -110,6 +115,8 @@ class _Call:
 
     def output(self, tensor: Tensor, inputs: Mapping[str, Places | None]) -> Places:
         shape = self.chosen(tensor)
+        if isinstance(shape, Absent):
+            return ABSENT
         source = tensor.name if isinstance(shape, Itself) else str(shape.input) if isinstance(shape, Like) else ""
         if source:
             found = inputs.get(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -55,7 +56,15 @@ class _Case:
             return "None"
         name = self.tensor(spec)
         feed = r.choice(_FEEDS)
-        if spec.name == self.op.in_place and feed != "{0}":
+        if spec.name == self.op.in_place and self.op.functional == "author":
+            # The node writes to its input, and nothing else reads that; a view of the same memory is another value.
+            self.nodes.append(ProgramLine("({0} * 1).unsqueeze(0)", (name,), (f"w{len(self.nodes)}",)))
+            return f"{self.nodes[-1].targets[0]}.squeeze(0)"
+        if spec.name == self.op.written and feed == "{0}" and r.random() < 0.3:
+            # Calls may write to two views of one tensor.
+            self.nodes.append(ProgramLine("torch.stack([{0}, {0}])", (name,), (f"w{len(self.nodes)}",)))
+            return f"{self.nodes[-1].targets[0]}[0]"
+        if spec.name == self.op.written and feed != "{0}":
             target = f"w{len(self.nodes)}"
             self.nodes.append(ProgramLine(feed, (name,), (target,)))
             return target
@@ -82,21 +91,30 @@ class _Case:
         return found
 
 
+def _call(texts: list[str], attrs: list[str]) -> str:
+    return f"op0({', '.join([*texts, *attrs])})".replace("{", "{{").replace("}", "}}")
+
+
 def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     """Return a program that calls the operator once or twice, among ATen lines; None if the CPU refuses the call."""
     case = _Case(seed, op)
     r = case.random
     texts = [case.argument(op.inputs[place]) for place in op.order if place < len(op.inputs)]
-    returned = [o.name for o in op.outputs if o.name != op.in_place]
+    returned = [o.name for o in op.outputs if o.name != op.written]
     targets = tuple(f"r{i}" for i in range(len(returned)))
-    call = f"op0({', '.join([*texts, *case.attrs()])})".replace("{", "{{").replace("}", "}}")
+    attrs = case.attrs()
+    call = _call(texts, attrs)
     nodes = [*case.nodes, ProgramLine(call, (), targets)]
     outputs = list(targets)
-    if op.in_place:
+    outputs += [target for node in case.nodes for target in node.targets]
+    if op.written:
         place = [p for p in op.order if p < len(op.inputs)].index([i.name for i in op.inputs].index(op.in_place))
         outputs.append(texts[place])
         if r.random() < 0.3:
             nodes.append(ProgramLine(call, (), targets))
+        if texts[place].endswith("[0]"):
+            texts[place] = f"{texts[place][:-3]}[1]"
+            nodes.append(ProgramLine(_call(texts, attrs), (), targets))
     names = sorted({s for i in case.inputs for s in i.sizes if isinstance(s, str)})
     first = {name: r.randint(2, 5) for name in names}
     sizes = [first]
@@ -106,15 +124,24 @@ def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     return extend(program, r.choice([0, 0, 1, 2, 4]))
 
 
-def generate_case(seed: int, *, grad: bool = False) -> FuzzProgram:
-    """Return the first program of the seed whose call the CPU accepts; with gradients, if requested.
+#: Operators that a kind of item asks for.
+_WANTED: dict[str, Callable[[FuzzOperator], bool]] = {
+    "operator": lambda op: True,
+    "gradient": lambda op: op.backward,
+    "author": lambda op: op.functional == "author",
+}
 
-    A seed alone decides whether a program is differentiated, so those with gradients draw their lines anew each time.
+
+def generate_case(seed: int, kind: str = "operator") -> FuzzProgram:
+    """Return the first program of the seed whose call the CPU accepts; ``gradient`` and ``author`` ask for such operators.
+
+    A seed alone decides whether a program is differentiated, so lines are drawn anew each time if more is asked for.
     """
-    for number in range(200 if grad else 50):
+    for number in range(50 if kind == "operator" else 1000):
         op = draw_operator(seed, number)
-        lines = seed + 100_003 * number if grad else seed
-        program = operator_program(lines, op) if op.backward or not grad else None
-        if program is not None and (program.grad or not grad):
+        if not _WANTED[kind](op):
+            continue
+        program = operator_program(seed if kind == "operator" else seed + 100_003 * number, op)
+        if program is not None and (program.grad or kind != "gradient"):
             return program
     raise ValueError(f"seed {seed}: none of its operators could be called")

@@ -24,7 +24,7 @@ def cause_of(message: str, program: FuzzProgram) -> str:
     """Return the cause that a refusal names, or an empty text."""
     if program.operators and re.search(r"forward[- ]mode|forward AD|jvp", message):
         return "forward mode over an operator that has no forward rule"
-    if "Batching rule not implemented" in message and not all(op.batch for op in program.operators):
+    if "Batching rule not implemented" in message and any(op.batch is None for op in program.operators):
         return "torch.vmap over an operator that declares no batch="
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):

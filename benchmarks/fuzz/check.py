@@ -112,11 +112,11 @@ def check_program(
 
 
 def _program(item: str) -> FuzzProgram:
-    """Return the program of an item: ``program 5``, ``operator 5``, ``gradient 5`` are seeds, all else is JSON."""
+    """Return the program of an item: ``program 5``, ``operator 5``, ``gradient 5``, ``author 5`` are seeds, all else is JSON."""
     kind, _, seed = item.partition(" ")
     if kind == "program":
         return generate(int(seed))
-    return generate_case(int(seed), grad=kind == "gradient") if kind in ("operator", "gradient") else from_json(item)
+    return generate_case(int(seed), kind) if kind in ("operator", "gradient", "author") else from_json(item)
 
 
 def _registered(program: FuzzProgram) -> FuzzFinding | None:

@@ -94,6 +94,18 @@ def _gradient(op: FuzzOperator) -> tuple[Callable[..., Any], Callable[..., Any]]
     return backward, setup_context
 
 
+def _converter(op: FuzzOperator) -> Callable[..., Any]:
+    """Return a converter as an author writes it by hand, which adds the node alone."""
+
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        inputs = dict(zip((place for place in op.order if place < len(op.inputs)), args, strict=False))
+        attrs = {a.name: kwargs.get(a.label, a.default) for a in op.attrs}
+        raw = getattr(ascend_graph.raw_ops, op.name)
+        return raw(*(inputs.get(place) for place in range(len(op.inputs))), **attrs)
+
+    return convert
+
+
 def register(op: FuzzOperator) -> Any:
     """Register the operator by its route and return its overload."""
     if op.name in _REGISTERED:
@@ -102,7 +114,7 @@ def register(op: FuzzOperator) -> Any:
     options: dict[str, Any] = {"shape": relation(op)}
     if op.backward:
         options["backward"] = _gradient(op)
-    if op.route != "aclnn" and op.batch:
+    if op.batch is not None and op.route != "aclnn":
         options["batch"] = op.batch
     if op.route == "overload":
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -110,6 +122,8 @@ def register(op: FuzzOperator) -> Any:
         library.define(schema(op))
         library.impl(op.snake, reference_function(op), "PrivateUse1")
         overload = getattr(torch.ops.fuzzed, op.snake).default
+        if op.functional == "author":
+            options["converter"] = _converter(op)
         ascend_graph.register_op(op.name, eager=overload, arguments=_arguments(op), **options)
     elif op.route == "aclnn":
         ascend_graph.load_aclnn(package / "op_api/include")
@@ -137,7 +151,7 @@ def reference_function(op: FuzzOperator) -> Callable[..., Any]:
         outputs = reference.evaluate(data, inputs, attrs)
         returned = []
         for spec, output in zip(op.outputs, outputs, strict=True):
-            if spec.name == op.in_place:
+            if spec.name == op.written:
                 inputs[[i.name for i in op.inputs].index(op.in_place)].copy_(output)
             else:
                 returned.append(output)

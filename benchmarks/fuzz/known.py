@@ -9,6 +9,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import torch
+
+from benchmarks.fuzz.controls import (
+    TANH,
+    converted_with,
+    exact_gelu,
+    from_the_start,
+    is_right,
+    separated_values,
+    with_copied_outputs,
+    with_copies,
+)
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
 
@@ -57,27 +69,7 @@ def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     if finding.mode not in ("ge", "ge_dynamic") or not (values or says):
         return False
     strided = any(_has_strided_source(program, call) for call in range(len(program.sizes)))
-    return strided and (says is not None or _is_right(_with_copies(program), finding.mode))
-
-
-def _with_copies(program: FuzzProgram) -> FuzzProgram:
-    """Return the program with ``as_strided`` of contiguous copies."""
-    nodes: list[ProgramLine] = []
-    for number, node in enumerate(program.nodes):
-        if ".as_strided(" in node.text:
-            copy = f"copy{number}"
-            nodes.append(ProgramLine("{0}.clone(memory_format=torch.contiguous_format)", node.args[:1], (copy,)))
-            nodes.append(replace(node, args=(copy, *node.args[1:])))
-        else:
-            nodes.append(node)
-    return replace(program, nodes=tuple(nodes))
-
-
-def _is_right(program: FuzzProgram, mode: str) -> bool:
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.modes import cpu_results
-
-    return run_mode(program, mode, cpu_results(program))[1] is None
+    return strided and (says is not None or is_right(with_copies(program), finding.mode))
 
 
 def _has_strided_source(program: FuzzProgram, call: int) -> bool:
@@ -97,7 +89,7 @@ def _is_input_view(program: FuzzProgram) -> bool:
     """Return whether an output shares memory with an input that a line writes, through ATen operators alone."""
     from benchmarks.fuzz.modes import cpu_results
 
-    if any(op.in_place for op in program.operators):
+    if any(op.written for op in program.operators):
         return False  # registered operators that write are compiled without the fault
     scope = program.scope()
     scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
@@ -121,15 +113,19 @@ def _input_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     )
 
 
-def _expanded_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether an expanded view of another output is made again by the strides of GE's copy of it (gradients)."""
+def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a view of another output is made again by the strides of GE's copy of it (gradients).
+
+    The same program is right once it returns copies.
+    """
     from benchmarks.fuzz.modes import cpu_results
 
-    says = r"RuntimeError: setStorage: sizes .* are out of bounds for storage"
-    if finding.mode != "ge_dynamic" or not program.grad or re.match(says, finding.message) is None:
+    raises = re.match(r"RuntimeError: setStorage: sizes .* are out of bounds for storage", finding.message)
+    if finding.mode != "ge_dynamic" or not program.grad or not (raises or finding.kind == "value of outputs"):
         return False
     shared = cpu_results(program)[0].shared
-    return any(a.startswith("output") and b.startswith("output") for a, b in shared)
+    aliases = any(a.startswith("output") and b.startswith("output") for a, b in shared)
+    return aliases and is_right(with_copied_outputs(program), finding.mode)
 
 
 _BROADCAST = "RuntimeError: Attempting to broadcast a dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size([3]); but expected shape should be broadcastable to [2]"
@@ -152,6 +148,25 @@ def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return found is not None and found.kind == finding.kind and without is None
 
 
+def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a value is written to two inputs, or written to one and returned (W20, W21).
+
+    The same program is right once each written input has a value of its own.
+    """
+    kinds = ("value of arguments", "value of outputs", "memory is shared")
+    if finding.mode not in ("ge", "ge_dynamic") or finding.kind not in kinds or is_right(program, finding.mode):
+        return False
+    with separated_values():
+        return is_right(program, finding.mode)
+
+
+def _two_case(lines: int) -> Case:
+    nodes = (_SINE, ProgramLine("{0}.copy_({1})", ("x1", "v0")), ProgramLine("{0}.copy_({1})", ("x0", "v0")))
+    program, finding = _case("ge", "call 1: [0]: 2 of 2 values differ", *nodes[:lines], outputs=("n",))
+    inputs = (*program.inputs, replace(program.inputs[0], name="x1"))
+    return replace(program, inputs=inputs), replace(finding, kind="value of arguments")
+
+
 def _slice_case(target: str) -> Case:
     nodes = (ProgramLine("F.gelu({0})", ("x0",), ("v0",)), ProgramLine(f"{target}.mul_(2)", ("v0",)))
     nodes += (ProgramLine("torch.sin({0})", ("v0",), ("v1",)),)
@@ -164,34 +179,36 @@ _TRUNCATED = (
 )
 
 
-def _truncated_float(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether the graph of a gradient got a symbolic float, as attention's scale, which TorchAir made an int."""
-    says = r"RuntimeError: input \d+ is a number, which the graph declares as float32 and is given as int64"
-    return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
-
-
 _SLICED = (
     "RuntimeError: value cannot be converted to type int32 without overflow\n\nWhile executing %slice_backward_1 : "
 )
 _NORMALIZED = "ValueError: Input v should not be a Tensor object for creating a Const node.\n\nWhile executing %native_layer_norm_backward : "
 
 
-def _refused_gradient(says: str) -> Callable[[FuzzProgram, FuzzFinding], bool]:
-    """Return a predicate of a message with which TorchAir's converter of a gradient refuses dynamic sizes."""
+def _refused(says: str, *, grad: bool = True) -> Callable[[FuzzProgram, FuzzFinding], bool]:
+    """Return a predicate of a message with which TorchAir's converter refuses dynamic sizes, in gradients alone if asked."""
 
     def explains(program: FuzzProgram, finding: FuzzFinding) -> bool:
-        return finding.mode == "ge_dynamic" and program.grad and re.match(says, finding.message) is not None
+        asked = finding.mode == "ge_dynamic" and (program.grad or not grad)
+        return asked and re.match(says, finding.message) is not None
 
     return explains
 
 
-_TANH = re.compile(r"""approximate=['"]tanh['"]""")
+def _negative_slice(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether TorchAir's converter of the gradient of a slice takes a dimension counted from the end for none.
+
+    The same program is right once the converter is given the dimension counted from the start.
+    """
+    says = r"RuntimeError: (node .*must match|Function CompiledFunctionBackward returned an invalid gradient)"
+    raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
+    if finding.mode != "ge_dynamic" or not program.grad or not raises or is_right(program, finding.mode):
+        return False
+    with converted_with(torch.ops.aten.slice_backward.default, from_the_start):
+        return is_right(program, finding.mode)
+
+
 _VALUE = re.compile(r"call \d+: \[(\d+)\]: .* at \(([\d, ]*)\): (\S+), not ")
-
-
-def _exact_gelu(program: FuzzProgram) -> FuzzProgram:
-    nodes = tuple(replace(node, text=_TANH.sub("approximate='none'", node.text)) for node in program.nodes)
-    return replace(program, nodes=nodes)
 
 
 def _gelu_tanh(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -201,10 +218,10 @@ def _gelu_tanh(program: FuzzProgram, finding: FuzzFinding) -> bool:
     found = _VALUE.match(finding.message)
     if finding.mode not in ("ge", "ge_dynamic") or finding.kind != "value of outputs" or found is None:
         return False
-    if not any(_TANH.search(node.text) for node in program.nodes):
+    if not any(TANH.search(node.text) for node in program.nodes):
         return False
     output, place, value = int(found[1]), tuple(int(n) for n in re.findall(r"\d+", found[2])), float(found[3])
-    exact = [result.outputs[output] for result in cpu_results(_exact_gelu(program))]
+    exact = [result.outputs[output] for result in cpu_results(exact_gelu(program))]
     inside = [
         t for t in exact if len(place) == t.dim() and all(n < size for n, size in zip(place, t.shape, strict=True))
     ]
@@ -216,7 +233,7 @@ def _gelu_case(approximate: str) -> Case:
     program, finding = _case("ge", "", node, outputs=("v0",))
     from benchmarks.fuzz.modes import cpu_results
 
-    value = cpu_results(_exact_gelu(program))[0].outputs[0][0].item()
+    value = cpu_results(exact_gelu(program))[0].outputs[0][0].item()
     message = f"call 1: [0]: 1 of 2 values differ, at (0,): {value}, not 0.0"
     return program, replace(finding, kind="value of outputs", message=message)
 
@@ -246,8 +263,16 @@ _OUTSIDE = "RuntimeError: node AsStrided (AsStrided): size [2], stride [4] and o
 _SINE = ProgramLine("torch.sin({0})", ("x0",), ("v0",))
 _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
+_NARROWED = "RuntimeError: node Mul (Mul): The size of tensor a (5) must match the size of tensor b (2) at non-singleton dimension 0; its inputs: x1=float32[5, 3], x2=float32[2, 3]"
+_SCATTERED = "RuntimeError: node ViewCopy (ViewCopy): size [4, 3] and stride [{}] differ in length; expected one"
 _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
+
+
+def _narrow_case(dim: int) -> Case:
+    nodes = (_SINE, ProgramLine(f"{{0}}.narrow({dim}, 0, 1)", ("v0",), ("v1",)))
+    program, finding = _case("ge_dynamic", _NARROWED, *nodes, outputs=("v1",), grad=True)
+    return replace(program, inputs=(replace(program.inputs[0], sizes=("a", 3)),)), finding
 
 
 def _parts_case(grad: bool) -> Case:
@@ -273,27 +298,35 @@ KNOWN: tuple[KnownFault, ...] = (
     ),
     KnownFault(
         "symbolic-float-truncated",
-        _truncated_float,
+        _refused(r"RuntimeError: input \d+ is a number, which the graph declares as float32 and is given as int64"),
         lambda: _case("ge_dynamic", _TRUNCATED, grad=True),
         lambda: _case("ge_dynamic", _TRUNCATED),
     ),
     KnownFault(
         "slice-in-gradient",
-        _refused_gradient(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
+        _refused(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
         lambda: _case("ge_dynamic", _SLICED, grad=True),
         lambda: _case("ge_dynamic", _SLICED),
     ),
+    KnownFault("negative-slice-in-gradient", _negative_slice, lambda: _narrow_case(-2), lambda: _narrow_case(0)),
     KnownFault(
         "layer-norm-without-weight-in-gradient",
-        _refused_gradient(
-            r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"
-        ),
+        _refused(r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"),
         lambda: _case("ge_dynamic", _NORMALIZED, grad=True),
         lambda: _case("ge_dynamic", _NORMALIZED),
     ),
     KnownFault(
-        "expanded-output-in-gradient",
-        _expanded_output,
+        "as-strided-scatter",
+        # The rank of the tensor of sizes, 1, is taken for their number.
+        _refused(
+            r"RuntimeError: node ViewCopy .*: size \[\d+, [\d, ]*\] and stride \[1\] differ in length", grad=False
+        ),
+        lambda: _case("ge_dynamic", _SCATTERED.format("1")),
+        lambda: _case("ge_dynamic", _SCATTERED.format("3, 1")),
+    ),
+    KnownFault(
+        "alias-of-output-in-gradient",
+        _alias_of_output,
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v0", "v1"), grad=True),
         lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v1",), grad=True),
     ),
@@ -309,6 +342,7 @@ KNOWN: tuple[KnownFault, ...] = (
         lambda: _parts_case(grad=True),
         lambda: _parts_case(grad=False),
     ),
+    KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),
     KnownFault(
         "view-of-written-input",

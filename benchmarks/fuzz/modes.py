@@ -157,7 +157,7 @@ def drawn(program: FuzzProgram) -> tuple[str, ...]:
 
 def functional(program: FuzzProgram) -> bool:
     """Return whether the program has no writes, aliases or gradients, so that it is a function of tensors."""
-    writes = any(op.in_place for op in program.operators)
+    writes = any(op.written for op in program.operators)
     return (
         not writes
         and not any(i.grad or i.alias for i in program.inputs)

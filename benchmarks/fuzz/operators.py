@@ -73,7 +73,16 @@ class FuzzOperator:
     in_place: str = ""
     order: tuple[int, ...] = ()
     backward: bool = False
-    batch: tuple[str, ...] = ()
+    #: Declared independent dimensions; None if nothing is declared.
+    batch: tuple[str, ...] | None = None
+    #: Converter of a schema that returns what the prototype writes: ``copied`` is made from the binding and copies it first,
+    #: ``author`` adds the node alone. Empty if the schema writes it, too.
+    functional: str = ""
+
+    @property
+    def written(self) -> str:
+        """Name of the argument that a call writes, or an empty text."""
+        return "" if self.functional else self.in_place
 
     @property
     def snake(self) -> str:
@@ -156,7 +165,7 @@ def relation(op: FuzzOperator) -> str:
     left = [f"{i.name}{index.get(i.name, '')}[{_written(i.dims, index.get(i.name, ''))}]" for i in op.inputs]
     right = []
     for o in op.outputs:
-        if o.name == op.in_place:
+        if o.name == op.written:
             continue
         of = index[op.inputs[o.list - 1].name] if o.list else ""
         text = f"{o.name}{of}[{_written(o.written, of)}]"
@@ -171,7 +180,7 @@ def _argument(op: FuzzOperator, index: int) -> str:
     if index < len(op.inputs):
         i = op.inputs[index]
         kind = {"required": "Tensor", "optional": "Tensor?", "list": "Tensor[]"}[i.kind]
-        return f"{'Tensor(a!)' if i.name == op.in_place else kind} {i.label}"
+        return f"{'Tensor(a!)' if i.name == op.written else kind} {i.label}"
     a = op.attrs[index - len(op.inputs)]
     return f"{SCHEMA_TYPES[a.type]} {a.label}"
 
@@ -193,8 +202,11 @@ def schema(op: FuzzOperator) -> str:
             default = op.attrs[index - len(op.inputs)].default
             text += f"={list(default) if isinstance(default, (list, tuple)) else default!r}".replace("'", '"')
         parts.append(text)
-    outputs = [o for o in op.outputs if o.name != op.in_place]
-    returns = [f"{'Tensor[]' if o.list else 'Tensor'} {o.name}" for o in outputs]
+    outputs = [o for o in op.outputs if o.name != op.written]
+    # A return and an argument of one name would be one tensor.
+    returns = [
+        f"{'Tensor[]' if o.list else 'Tensor'} {'' if o.name == op.in_place else o.name}".rstrip() for o in outputs
+    ]
     return f"{op.snake}({', '.join(parts)}) -> ({', '.join(returns)})"
 
 
@@ -345,7 +357,7 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
         in_place = target.name
         weights = tuple(r.choice([0.5, 1.0, 2.0]) for _ in inputs)
         written = FuzzOutput(target.name, target.dims, target.dims, weights, dtype=target.name)
-        outputs = [written] if r.random() < 0.5 else [written, *(o for o in outputs if not o.when)][:2]
+        outputs = [written] if r.random() < 0.5 else [written, *outputs][:2]
     route = r.choice(ROUTES)
     dtypes = r.choice([("float32",), ("float32", "float16"), ("float32", "float16", "bfloat16")])
     order = tuple(range(len(inputs) + len(attrs)))
@@ -364,12 +376,19 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
     attrs = [AttrSpec(a.name, a.type, a.default, _SYNONYMS.get(a.name, a.name) if renamed else a.name) for a in attrs]
     lists = any(i.kind == "list" for i in inputs) or any(o.list for o in outputs)
     name = f"Fuzz{_letters(seed)}{_letters(number)}"
-    batch: tuple[str, ...] = ()
-    # Of a dtype without a default the check of batch= draws four, which a kernel may refuse.
-    drawable = all(a.default is not None or a.type != "Type" for a in attrs)
-    if drawable and not lists and not in_place and r.random() < 0.4:
-        batch = tuple(d for d in dict.fromkeys(d for i in inputs for d in i.dims) if _independent(d, inputs, outputs))
-    made = FuzzOperator(name, tuple(inputs), tuple(attrs), tuple(outputs), dtypes, route, in_place, order, False, batch)
+    functional = ""
+    if in_place and route == "overload" and r.random() < 0.6:
+        simple = all(a.type != "Type" for a in attrs) and not any(o.when or o.list for o in outputs)
+        functional = r.choice(["copied", "author"]) if simple else "copied"
+    batch: tuple[str, ...] | None = None
+    # Of a dtype without a default the check of batch= draws four, which a kernel may refuse; it draws no lists.
+    drawable = all(a.default is not None or a.type != "Type" for a in attrs) and not lists
+    if (functional or not in_place) and r.random() < 0.4:
+        dims = dict.fromkeys(d for i in inputs for d in i.dims) if drawable else ()
+        batch = tuple(d for d in dims if _independent(d, inputs, outputs))
+    made = FuzzOperator(
+        name, tuple(inputs), tuple(attrs), tuple(outputs), dtypes, route, in_place, order, False, batch, functional
+    )
     floating = all(o.dtype not in ("int64", "dst_type") for o in outputs)
     whole = all(o.dims == o.written and not o.when for o in outputs)
     backward = not lists and not in_place and floating and whole and r.random() < 0.5

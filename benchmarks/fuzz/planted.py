@@ -160,7 +160,7 @@ def cast_forgets_a_value() -> None:
     _kernel("Cast", change)
 
 
-@_fault("engine", "program", ("ge", "ge_dynamic"))
+@_fault("engine", "author")
 def what_is_written_is_not_isolated() -> None:
     _around(
         "ascend_graph.host.runtime.engine.compiler",

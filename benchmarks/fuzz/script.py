@@ -40,7 +40,7 @@ def _operators(ops: tuple[FuzzOperator, ...]) -> str:
         'os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory / "opp")\n'
     )
     for number, op in enumerate(ops):
-        extra = f", batch={op.batch!r}" if op.batch and op.route != "aclnn" else ""
+        extra = f", batch={op.batch!r}" if op.batch is not None and op.route != "aclnn" else ""
         if op.route == "own":
             text += f"op{number} = ascend_graph.register_op({op.name!r}, shape={relation(op)!r}{extra}).overload\n"
         elif op.route == "aclnn":

@@ -330,11 +330,18 @@ def with_tangents(operator: Any, *tensors: torch.Tensor) -> None:
     torch.func.jvp(operator, tensors, tuple(torch.ones_like(t) for t in tensors))
 
 
+def with_transforms(operator: Any, *tensors: torch.Tensor) -> None:
+    torch.func.grad(lambda x, w: operator(x, w).sum(), argnums=(0, 1))(*tensors)
+    torch.func.vjp(operator, *tensors)
+    torch.func.jacrev(operator)(*tensors)
+
+
 @pytest.mark.usefixtures("_no_garbage_collection")
-@pytest.mark.parametrize("call", [in_inference, with_gradients, with_tangents])
+@pytest.mark.parametrize("call", [in_inference, with_gradients, with_tangents, with_transforms])
 def test_a_call_keeps_no_tensor_until_garbage_is_collected(define: Define, call: Callable[..., None]) -> None:
     """Memory of captured graphs is handed out again by reference counts, and a process dies where one was kept."""
     operator = define(backward=(product_gradient, save_product), forward=of_tensors)
+    call(operator, torch.ones(2, 3), torch.ones(2, 3))  # of the first transforms of a process PyTorch itself keeps some
     given = [torch.ones(2, 3), torch.ones(2, 3)]
     kept = [weakref.ref(t) for t in given]
     call(operator, *given)

@@ -19,7 +19,7 @@ from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
 from benchmarks.fuzz.known import KNOWN, known_fault
 from benchmarks.fuzz.minimize import minimized
-from benchmarks.fuzz.modes import ModeResult, cpu_results
+from benchmarks.fuzz.modes import ModeResult, cpu_results, prepare
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
@@ -63,6 +63,9 @@ def test_draws_hold_what_they_promise() -> None:
     assert any(op.in_place for op in cases)
     assert any(op.backward for op in cases)
     assert any(op.batch for op in cases)
+    assert any(op.batch == () and i.kind == "list" for op in cases for i in op.inputs)
+    assert generate_case(0, "author").operators[0].functional == "author"
+    assert generate_case(0, "gradient").grad
     assert {i.kind for op in cases for i in op.inputs} == {"required", "optional", "list"}
     assert len({a.type for op in cases for a in op.attrs}) >= 7
 
@@ -199,6 +202,7 @@ def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:
 
 @pytest.mark.parametrize("fault", KNOWN, ids=lambda fault: fault.name)
 def test_a_fault_of_the_wheel_is_recognized_by_the_program(fault: object) -> None:
+    prepare()  # some of them run the program in both kinds of graphs
     made, finding = fault.smallest()  # type: ignore[attr-defined]
     assert known_fault(made, finding) == fault.name  # type: ignore[attr-defined]
     sibling, of_sibling = fault.sibling()  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@ operations."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,6 +35,10 @@ REG_OP(BatTotal).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListIn
 REG_OP(BatRequired).INPUT(x, {FLOAT}).OPTIONAL_INPUT(mask, TensorType({{DT_BOOL}})).INPUT(index, TensorType({{DT_INT32}}))
     .OUTPUT(y, {FLOAT}).REQUIRED_ATTR(mode, String).REQUIRED_ATTR(flags, ListBool).REQUIRED_ATTR(scales, ListFloat)
     .OP_END_FACTORY_REG(BatRequired)
+REG_OP(BatMany).DYNAMIC_INPUT(xs, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(BatMany)
+REG_OP(BatEach).DYNAMIC_INPUT(xs, {FLOAT}).DYNAMIC_OUTPUT(ys, {FLOAT}).OP_END_FACTORY_REG(BatEach)
+REG_OP(BatWanted).INPUT(x, {FLOAT}).INPUT(w, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).ATTR(want, Bool, true)
+    .OP_END_FACTORY_REG(BatWanted)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
 """
 
@@ -88,6 +93,21 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
         "required(Tensor x, Tensor? mask, Tensor index, *, str mode, bool[] flags, float[] scales) -> Tensor",
         lambda x, mask, index, *, mode, flags, scales: required(x, mask, index, mode, flags, scales),
         "x[*s, n], mask[*s, n], index[*s] -> y[*s, n]",
+    ),
+    "BatMany": (
+        "many(Tensor[] xs, Tensor x) -> Tensor",
+        lambda xs, x: sum(item.sum() for item in xs) + x * 10,
+        "xs[i][t], x[*s, n] -> y[*s, n]",
+    ),
+    "BatEach": (
+        "each(Tensor[] xs) -> Tensor[]",
+        lambda xs: [item * (n + 1) for n, item in enumerate(xs)],
+        "xs[i][t] -> ys[i][t]",
+    ),
+    "BatWanted": (
+        "wanted(Tensor x, Tensor w, bool want=True) -> (Tensor, Tensor)",
+        lambda x, w, want=True: (x * w, x + w if want else None),
+        "x[*s, n], w[n] -> y[*s, n], z[*s, n] if want else None",
     ),
     "BatAdd": ("add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]: promote(x, y)"),
 }
@@ -219,6 +239,52 @@ def test_where_there_is_no_such_dimension_the_loop_is_announced(register: Callab
     none = register("BatMatMul", batch=())
     with pytest.warns(VmapLoopWarning):
         torch.vmap(none, (0, None))(torch.randn(6, 2, 3), torch.randn(3, 5))
+
+
+@pytest.mark.parametrize("dims", [(0, None, None), (None, 1, 0), (0, 1, 0), (None, None, 0)])
+def test_vmap_over_elements_of_a_list(register: Callable[..., Any], dims: tuple[int | None, ...]) -> None:
+    """The elements are taken one by one, for a list has no dimension that stands for the mapped one."""
+    op = register("BatMany", batch=("s", "n"), samples=[(([torch.ones(3), torch.ones(2)], torch.ones(2, 3)), {})])
+    given = tuple(torch.randn(4, 4) for _ in dims)
+
+    def call(operator: Callable[..., Any]) -> torch.Tensor:
+        return torch.vmap(lambda a, b, x: operator([a, b], x), dims)(*given)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = call(op)
+    torch.testing.assert_close(found, call(lambda xs, x: sum(item.sum() for item in xs) + x * 10))
+    expected = (
+        [] if dims[:2] == (None, None) else ["torch.vmap calls batching::many 4 times: elements of xs are mapped"]
+    )
+    assert [str(w.message).partition(", and")[0] for w in said] == expected
+
+
+def test_vmap_of_a_returned_list(register: Callable[..., Any]) -> None:
+    op = register("BatEach", batch=())
+    a, b = torch.randn(4, 2), torch.randn(3, 4)
+    with pytest.warns(VmapLoopWarning, match="elements of xs are mapped"):
+        found = torch.vmap(lambda a, b: tuple(op([a, b])), (0, 1))(a, b)
+    torch.testing.assert_close(found, (a, b.t() * 2))
+
+
+@pytest.mark.parametrize("batch", [("n",), ("s",)])
+@pytest.mark.parametrize("want", [True, False])
+def test_vmap_of_an_absent_output(register: Callable[..., Any], batch: tuple[str, ...], want: bool) -> None:
+    op = register("BatWanted", batch=batch)
+    x, w = torch.randn(4, 2, 3), torch.randn(4, 3)
+
+    def present(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        outputs = op(*tensors, want)
+        assert (outputs[1] is not None) == want
+        return tuple(output for output in outputs if output is not None)
+
+    for dims, given in (((0, None), (x, w[0])), ((None, 0), (x[0], w)), ((0, 0), (x, w))):
+        expected = torch.vmap(lambda x, w: (x * w, x + w) if want else (x * w,), dims)(*given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of s alone there is a loop where w is mapped
+            found = torch.vmap(present, dims)(*given)
+        torch.testing.assert_close(found, expected)
 
 
 def test_rules_of_placements(register: Callable[..., Any]) -> None:

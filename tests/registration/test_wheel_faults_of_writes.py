@@ -20,7 +20,7 @@ import torch
 import torch_npu
 import torchair
 import writing_operators as writing
-from writing_operators import assert_as_eager, captured, ge, numbers
+from writing_operators import assert_apart, assert_as_eager, captured, ge, numbers
 
 T = torch.Tensor
 pytestmark = [
@@ -217,3 +217,22 @@ def test_a_copy_of_an_input_with_strides_in_captures(ops: SimpleNamespace) -> No
         return y
 
     assert_as_eager(run, captured(run), (numbers(4, 4), numbers(4, 4)), arranged=lambda m: m.t())
+
+
+@fault("W20: of two arguments that get one value one is written", DIFFERS)
+def test_two_arguments_that_get_one_value_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, y: T, z: T) -> None:
+        ops.total(y, z)
+        x.copy_(y)
+
+    assert_as_eager(run, ge(run), (numbers(4), numbers(4) + 10, numbers(4)))
+
+
+@fault("W21: a returned value that an argument gets is the argument", DIFFERS)
+def test_a_returned_value_that_an_argument_gets_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        y = torch.sin(z)
+        x.copy_(y)
+        return y
+
+    assert_apart(ge(run), numbers(4), numbers(4))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import writing_operators as writing
-from writing_operators import assert_as_eager, captured, ge, numbers
+from writing_operators import assert_apart, assert_as_eager, captured, ge, numbers
 
 import ascend_graph
 from ascend_graph.errors import AscendGraphError
@@ -338,6 +338,30 @@ def test_ge_refuses_what_is_written_twice(ops: SimpleNamespace, q: Any, k: Any) 
         ge(run)(numbers(4, 6).npu())
     torch._dynamo.reset()
     assert_as_eager(run, captured(run), (numbers(4, 6),))
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_two_arguments_may_get_one_value(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(x: T, y: T, z: T) -> None:
+        ops.total(y, z)
+        x.copy_(y)
+
+    assert_as_eager(run, compiled(run), (numbers(4), numbers(4) + 10, numbers(4)))
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_returned_value_that_an_argument_gets_is_not_the_argument(
+    ops: SimpleNamespace, compiled: Callable[..., Any]
+) -> None:
+    def run(x: T, z: T) -> T:
+        y = z * 2
+        ops.total(y, z)
+        x.copy_(y)
+        return y
+
+    assert_as_eager(run, compiled(run), (numbers(4), numbers(4)))
+    torch._dynamo.reset()
+    assert_apart(compiled(run), numbers(4), numbers(4))
 
 
 # ---------------------------------------------------------------------------------------------------- others, and the

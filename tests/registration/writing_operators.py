@@ -208,3 +208,12 @@ def assert_as_eager(
 
 def _flat(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else [value]
+
+
+def assert_apart(compiled: Callable[..., T], x: T, z: T) -> None:
+    """Assert that a compiled program returns a tensor that does not change with its first argument."""
+    x, z = x.clone().npu(), z.npu()
+    returned = compiled(x, z)
+    before = returned.cpu()
+    x.zero_()
+    torch.testing.assert_close(returned.cpu(), before)

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from ascend_graph.inference.running import bind
 from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops, outputs_of, ranks_of
-from ascend_graph.shapes.axis_layout import ELLIPSIS, Places
+from ascend_graph.shapes.axis_layout import ABSENT, ELLIPSIS, Places
 
 
 class VmapLoopWarning(UserWarning):
@@ -46,50 +46,73 @@ def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
     def rule(info: Any, in_dims: Sequence[int | None], /, *args: Any, **kwargs: Any) -> Any:
         values = bind(schema, args, kwargs)
         positional = [a.name for a in schema.arguments if not a.kwarg_only]
-        mapped = {n: d for n, d in zip(positional, in_dims, strict=False) if isinstance(d, int)}
+        dims = {n: d for n, d in zip(positional, in_dims, strict=False) if _is_mapped(d)}
         if torch.Tag.nondeterministic_seeded in overload.tags and info.randomness != "different":
             raise RuntimeError(
                 f'vmap: {schema.name} is random: call torch.vmap with randomness="different", not {info.randomness!r}'
             )
-        moved = {n: values[n].movedim(d, 0) for n, d in mapped.items()}
-        ranks = {n: r if r is None else r - (n in mapped) for n, r in ranks_of(values).items()}
-        call = Arguments(loops, schema, values, ranks)
-        for name in loops.batch:
-            prepared = _into(call, name, values, moved, info.batch_size)
-            if prepared is not None:
-                given, out_axes, parts = prepared
-                outputs = [
-                    o if o is None or not split else o.unflatten(axis, (info.batch_size, -1))
-                    for o, axis, split in zip(outputs_of(overload, schema, given), out_axes, parts, strict=True)
-                ]
-                return _returned(outputs, out_axes)
+        lists = [n for n, d in dims.items() if not isinstance(d, int)]
+        if not lists:
+            moved = {n: values[n].movedim(d, 0) for n, d in dims.items()}
+            ranks = {n: r if r is None else r - (n in dims) for n, r in ranks_of(values).items()}
+            call = Arguments(loops, schema, values, ranks)
+            for name in loops.batch:
+                prepared = _into(call, name, values, moved, info.batch_size)
+                if prepared is not None:
+                    given, axes, parts = prepared
+                    outputs = [
+                        None if o is None or axis is None else o.unflatten(axis, (info.batch_size, -1)) if split else o
+                        for o, axis, split in zip(outputs_of(overload, schema, given), axes, parts, strict=True)
+                    ]
+                    return _returned(outputs, axes)
+        reason = (
+            f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
+            if lists
+            else f"none of its independent dimensions ({loops.written}) is in all of {', '.join(dims)} and in every output of {loops.relation}"
+        )
         warnings.warn(
-            f"torch.vmap calls {schema.name} {info.batch_size} times: none of its independent dimensions ({loops.written}) is in all of "
-            f"{', '.join(mapped)} and in every output of {loops.relation}",
-            VmapLoopWarning,
-            stacklevel=2,
+            f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}", VmapLoopWarning, stacklevel=2
         )
         single = [
-            outputs_of(overload, schema, values | {n: v[number] for n, v in moved.items()})
+            outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})
             for number in range(info.batch_size)
         ]
-        return _returned([torch.stack(some) for some in zip(*single, strict=True)], [0] * len(schema.returns))
+        return _returned([_stacked(some) for some in zip(*single, strict=True)], [0] * len(schema.returns))
 
     return rule
 
 
-def _returned(outputs: Sequence[Any], axes: Sequence[int]) -> Any:
+def _is_mapped(dim: Any) -> bool:
+    """Return whether an argument, or an element of a list, has a mapped dimension."""
+    return any(map(_is_mapped, dim)) if isinstance(dim, list | tuple) else dim is not None
+
+
+def _at(value: Any, dim: Any, number: int) -> Any:
+    """Return an argument at an index of its mapped dimension; a list has one dimension for each element."""
+    if isinstance(dim, list | tuple):
+        return [_at(item, d, number) for item, d in zip(value, dim, strict=True)]
+    return value if dim is None else value.select(dim, number)
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return one output of all calls with the mapped dimension first; None for an absent output."""
+    if isinstance(parts[0], list | tuple):
+        return [_stacked(some) for some in zip(*parts, strict=True)]
+    return None if parts[0] is None else torch.stack(tuple(parts))
+
+
+def _returned(outputs: Sequence[Any], axes: Sequence[int | None]) -> Any:
     return (outputs[0], axes[0]) if len(outputs) == 1 else (tuple(outputs), tuple(axes))
 
 
 def _into(
     call: Arguments, name: str, values: Mapping[str, Any], moved: Mapping[str, torch.Tensor], size: int
-) -> tuple[dict[str, Any], list[int], list[bool]] | None:
+) -> tuple[dict[str, Any], list[int | None], list[bool]] | None:
     """Put the mapped dimension into an independent one.
 
     Returns:
-        The arguments of one call, the axis of the dimension in each output, and whether each output must be split
-        again; None if it is not possible.
+        The arguments of one call, the axis of the dimension in each output (None if it is absent), and whether each
+        output must be split again; None if it is not possible.
     """
     grouped = any(p is not None and name in p.starts for p in call.inputs.values())
     has = {
@@ -102,14 +125,14 @@ def _into(
     outputs = [p for p in call.outputs if p is not None]
     if grouped:
         return _into_group(call, name, has, outputs, values, moved, size)
-    if any(p.axes.count(name) != 1 for p in outputs):
+    if any(p.axes.count(name) != 1 for p in outputs if p is not ABSENT):
         return None
     given = dict(values)
     for n, places in has.items():
         axis = places.axes.index(name)
         tensor = moved[n] if n in moved else values[n].unsqueeze(0).expand(size, *values[n].shape)
         given[n] = tensor.movedim(0, axis).flatten(axis, axis + 1)
-    return given, [p.axes.index(name) for p in outputs], [True] * len(outputs)
+    return given, [None if p is ABSENT else p.axes.index(name) for p in outputs], [True] * len(outputs)
 
 
 def _into_group(
@@ -120,8 +143,8 @@ def _into_group(
     values: Mapping[str, Any],
     moved: Mapping[str, torch.Tensor],
     size: int,
-) -> tuple[dict[str, Any], list[int], list[bool]] | None:
-    if any(name not in p.starts for p in outputs):
+) -> tuple[dict[str, Any], list[int | None], list[bool]] | None:
+    if any(name not in p.starts for p in outputs if p is not ABSENT):
         return None
     axis_attrs = frozenset().union(*(p.axis_attrs for p in (*has.values(), *outputs)))
     at_front = bool(axis_attrs)
@@ -145,4 +168,5 @@ def _into_group(
             return None
         # The new dimension is the first one.
         given[attr] = tree_map_only(int, lambda axis: axis + 1 if axis >= 0 else axis, value)
-    return given, [0 if at_front else p.starts[name] for p in outputs], [False] * len(outputs)
+    axes = [None if p is ABSENT else 0 if at_front else p.starts[name] for p in outputs]
+    return given, axes, [False] * len(outputs)

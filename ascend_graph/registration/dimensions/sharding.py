@@ -10,6 +10,7 @@ import torch
 
 from ascend_graph.inference.running import bind
 from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops
+from ascend_graph.shapes.axis_layout import ABSENT
 from ascend_graph.versions import forget_sharding
 
 
@@ -34,7 +35,7 @@ def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
             name = label.partition("[")[0]
             at = {n: axis for n in given if (axis := call.axis(n, label)) is not None}
             sizes = {n: (shapes[n] or ())[axis] for n, axis in at.items()}
-            if call.twice(label) or any(p is None for p in call.outputs):
+            if call.twice(label) or any(p is None or p is ABSENT for p in call.outputs):
                 continue
             axes = [p.axes.index(label) for p in call.outputs if p is not None and label in p.axes]
             # What broadcasts from size 1 is the same everywhere.

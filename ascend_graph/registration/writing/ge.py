@@ -16,7 +16,9 @@ from itertools import combinations
 from types import ModuleType
 from typing import Any
 
-from ascend_graph.dispatch.torchair import torchair
+import torch
+
+from ascend_graph.dispatch.torchair import register_converter, torchair
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import DataType
 from ascend_graph.registration.conversion.node_outputs import ConversionError
@@ -37,6 +39,19 @@ _ARITHMETIC = {
 
 class UnknownConversionError(AscendGraphError):
     """Error of a TorchAir without the functions that convert operators that write to arguments."""
+
+
+_library = torch.library.Library("ascend_graph", "FRAGMENT")
+_library.define("own_copy(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+_library.impl("own_copy", torch.clone, "CompositeExplicitAutograd")
+
+
+@functools.lru_cache(maxsize=1)
+def own_copy() -> Any:
+    """Return the operator that copies a tensor in GE graphs: TorchAir's passes drop ``clone``."""
+    overload = torch.ops.ascend_graph.own_copy.default
+    register_converter(overload, torchair().raw.TensorMove, own=True)
+    return overload
 
 
 def install() -> None:

@@ -97,6 +97,8 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
         node.meta.pop("eager_input_vals", None)
         _call_where_nothing_is_written(copy.graph, node)
     _return_views_of_inputs(copy.graph)
+    if not captured:
+        separate_written_values(copy.graph)
     copy.graph.lint()
     copy.recompile()
     return copy
@@ -196,6 +198,47 @@ class _View:
         made.meta = dict(node.meta)
         self._made[node] = made
         return made
+
+
+# ------------------------------------------------------------------------------------------------- values of two tensors
+
+
+#: Operators that make no new tensor in GE where sizes and dtypes agree: the argument that they return.
+_HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0}
+
+
+def separate_written_values(graph: fx.Graph) -> None:
+    """Copy a value that a graph writes to an input if another input gets it, or the graph returns it.
+
+    TorchAir hands such a value out in the input's memory. It does so for one input alone, and what is returned changes with
+    the input.
+    """
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    taken = {_origin(node) for node in output.all_input_nodes}
+    for node in list(graph.nodes):
+        if node.target is not torch.ops.aten.copy_.default or not _is_input(node.args[0]):
+            continue
+        target, value, *rest = node.args
+        origin = _origin(value)
+        if origin in taken:
+            with graph.inserting_before(node):
+                own = graph.call_function(ge.own_copy(), (value,))
+            own.meta = dict(value.meta)
+            node.args = (target, own, *rest)
+        taken.add(origin)
+
+
+def _origin(node: fx.Node) -> fx.Node:
+    """Return the node that makes a value, behind views and operators that hand it on."""
+    while True:
+        if node.target in _HANDED_ON:
+            sources: Any = [node.args[_HANDED_ON[node.target]]]
+        else:
+            storage = _storage(node)
+            sources = [n for n in node.all_input_nodes if storage is not None and _storage(n) == storage]
+        if not sources:
+            return node
+        node = sources[0]
 
 
 def _is_input(node: Any) -> bool:

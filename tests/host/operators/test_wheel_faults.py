@@ -114,6 +114,39 @@ def test_an_expanded_view_of_an_output_has_the_strides_of_a_copy_in_dynamic_ge_g
         torch.testing.assert_close(found.detach().cpu(), expected)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_a_permuted_view_of_an_output_has_other_elements_in_dynamic_ge_graphs(dynamic: bool) -> None:
+    import torchair
+
+    def both(x: T) -> tuple[T, T]:
+        y = torch.matmul(x, x.mT)
+        return y.permute(2, 0, 1), y[:1]
+
+    torch._dynamo.reset()
+    x = torch.arange(24.0).reshape(2, 4, 3)
+    found, _ = torch.compile(both, backend=torchair.get_npu_backend(), dynamic=dynamic)(x.npu().requires_grad_())
+    assert torch.equal(found.detach().cpu(), both(x)[0]) is not dynamic
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_writes_through_as_strided_have_too_few_strides_in_dynamic_ge_graphs(dynamic: bool) -> None:
+    import torchair
+
+    def scattered(x: T, part: T) -> T:
+        return torch.as_strided_scatter(x, part, part.shape, (x.shape[1], 1), 0)
+
+    torch._dynamo.reset()
+    function = torch.compile(scattered, backend=torchair.get_npu_backend(), dynamic=dynamic)
+    x, part = torch.zeros(4, 3), torch.ones(2, 3)
+    if dynamic:
+        with pytest.raises(RuntimeError, match=r"size \[2, 3\] and stride \[1\] differ in length"):
+            function(x.npu(), part.npu())
+        return
+    torch.testing.assert_close(function(x.npu(), part.npu()).cpu(), scattered(x, part))
+
+
 @pytest.mark.parametrize("way", ["chunk", "slice", "whole"])
 @pytest.mark.filterwarnings("ignore")
 def test_as_strided_of_a_view_takes_pytorchs_strides_in_ge(way: str) -> None:
@@ -165,6 +198,24 @@ def test_gradients_that_dynamic_graphs_of_ge_refuse(name: str) -> None:
     compiled = torch.compile(program, backend=torchair.get_npu_backend(), dynamic=True)
     with pytest.raises(Exception, match=says):
         compiled(torch.ones(4, 6, device="npu", requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize("dim", [1, -2])
+@pytest.mark.filterwarnings("ignore")
+def test_the_gradient_of_a_slice_counted_from_the_end_has_another_size_in_dynamic_ge_graphs(dim: int) -> None:
+    import torchair
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x.narrow(dim, 0, 1) * 2, backend=torchair.get_npu_backend(), dynamic=True)
+    x = torch.ones(3, 4, 5, device="npu", requires_grad=True)
+    y = compiled(x).sum()
+    if dim < 0:
+        with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[3, 9, 5\]"):
+            y.backward()
+        return
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.sum().item() == 3 * 1 * 5 * 2
 
 
 @pytest.mark.parametrize("inplace", [True, False])

@@ -261,8 +261,10 @@ def _strided(x: T, size: list[int], stride: list[int], offset: int) -> T:
     """Return a view of the elements of a contiguous tensor.
 
     Raises:
-        ValueError: it would reach outside of the tensor.
+        ValueError: it would reach outside of the tensor, or has another number of strides than of sizes.
     """
+    if len(size) != len(stride):
+        raise ValueError(f"size {size} and stride {stride} differ in length; expected one stride for each size")
     x = x.contiguous()
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if 0 not in size and (min(stride, default=0) < 0 or offset < 0 or last >= x.numel()):

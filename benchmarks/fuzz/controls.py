@@ -1,0 +1,93 @@
+"""Controls of known faults: the same program, or the same wheel, without the part that a fault is of."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
+
+TANH = re.compile(r"""approximate=['"]tanh['"]""")
+
+
+def with_copies(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with ``as_strided`` of contiguous copies."""
+    nodes: list[ProgramLine] = []
+    for number, node in enumerate(program.nodes):
+        if ".as_strided(" in node.text:
+            copy = f"copy{number}"
+            nodes.append(ProgramLine("{0}.clone(memory_format=torch.contiguous_format)", node.args[:1], (copy,)))
+            nodes.append(replace(node, args=(copy, *node.args[1:])))
+        else:
+            nodes.append(node)
+    return replace(program, nodes=tuple(nodes))
+
+
+def is_right(program: FuzzProgram, mode: str) -> bool:
+    from benchmarks.fuzz.check import run_mode
+    from benchmarks.fuzz.modes import cpu_results
+
+    return run_mode(program, mode, cpu_results(program))[1] is None
+
+
+def with_copied_outputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program that returns copies of its tensors."""
+    values = {*(i.name for i in program.inputs), *(name for node in program.nodes for name in node.targets)}
+    names = {output: f"copied{n}" for n, output in enumerate(program.outputs) if output in values}
+    copies = tuple(ProgramLine("{0}.clone()", (output,), (name,)) for output, name in names.items())
+    outputs = tuple(names.get(output, output) for output in program.outputs)
+    return replace(program, nodes=program.nodes + copies, outputs=outputs)
+
+
+def exact_gelu(program: FuzzProgram) -> FuzzProgram:
+    nodes = tuple(replace(node, text=TANH.sub("approximate='none'", node.text)) for node in program.nodes)
+    return replace(program, nodes=nodes)
+
+
+def from_the_start(grad: Any, sizes: Any, dim: int, *place: Any) -> tuple[Any, ...]:
+    return grad, sizes, dim % grad.rank, *place
+
+
+@contextmanager
+def converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Iterator[None]:
+    """Convert nodes of an operator with changed arguments within the block."""
+    from ascend_graph.dispatch.torchair import existing_converter
+
+    original = existing_converter(overload)
+
+    @functools.wraps(original)
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        return original(*change(*args), **kwargs)
+
+    overload._ge_converter = convert
+    try:
+        yield
+    finally:
+        overload._ge_converter = original
+
+
+@contextmanager
+def separated_values() -> Iterator[None]:
+    """Give each written argument a value of its own within the block, in all GE graphs."""
+    from ascend_graph.registration.writing import graph_passes
+
+    graph_passes.install()
+    original = graph_passes.prepared
+
+    def prepared(module: torch.fx.GraphModule, *, captured: bool) -> torch.fx.GraphModule:
+        made = graph_passes._copied(original(module, captured=captured))
+        graph_passes.separate_written_values(made.graph)
+        made.recompile()
+        return made
+
+    graph_passes.prepared = prepared
+    try:
+        yield
+    finally:
+        graph_passes.prepared = original
