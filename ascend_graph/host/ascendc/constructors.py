@@ -24,7 +24,7 @@ def with_initializers(text: str, said: str) -> str:
     """Return preprocessed text with an initializer for each member that g++ says is without one.
 
     >>> text = '# 1 "a.h"\\nstruct A { constexpr A(int n) { x[0] = n; } int f() { return x[0]; } int x[2]; };\\nint x[3];\\n'
-    >>> said = "a.h:1:12: error: member ‘A::x’ must be initialized by mem-initializer in ‘constexpr’ constructor"
+    >>> said = "a.h:1:12: error: member 'A::x' must be initialized by mem-initializer in 'constexpr' constructor"
     >>> print(with_initializers(text, said), end="")
     # 1 "a.h"
     struct A { constexpr A(int n) { x[0] = n; } int f() { return x[0]; } int x[2]{}; };

@@ -394,6 +394,7 @@ def _libraries(home: Home) -> list[str]:
 
 def main() -> None:
     """Run ``bisheng`` on this process's arguments; print errors as a compiler does and exit with its status."""
+    os.environ["LC_ALL"] = "C"  # the compiler's messages are read, and may be in the user's language otherwise
     try:
         run(sys.argv[1:])
     except AscendGraphError as error:
