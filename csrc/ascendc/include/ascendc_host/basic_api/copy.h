@@ -193,8 +193,8 @@ void store(const Block& block, const uint8_t* from, uint8_t* to, uint64_t bytes)
         std::memcpy(to, from, bytes);
     } else if constexpr (accumulates_in_memory<T>) {
         store_atomic<T>(block.atomic, from, to, bytes);
-    } else if (block.accumulate != nullptr) {
-        block.accumulate(block.atomic, from, to, bytes);
+    } else if (std::is_same<T, uint8_t>::value && block.accumulate != nullptr) {
+        block.accumulate(block.atomic, from, to, bytes);  // an instruction, which knows bytes alone
     } else {
         ascendc_host::fail(
             "an atomic copy to global memory takes float, half, bfloat16_t, int32_t, int16_t or int8_t");
