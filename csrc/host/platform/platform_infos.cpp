@@ -46,7 +46,6 @@ void PlatFormInfos::describe(const ascendc_host::Processor& processor) {
         {"version/Short_SoC_version", processor.short_name},
         {"version/AIC_version", processor.cores},
         {"version/NpuArch", std::to_string(processor.npu_arch)},
-        {"SoCInfo/core_type_list", "CubeCore,VectorCore"},
         {"SoCInfo/ai_core_cnt", std::to_string(processor.cube_cores)},
         {"SoCInfo/cube_core_cnt", std::to_string(processor.cube_cores)},
         {"SoCInfo/vector_core_cnt", std::to_string(processor.vector_cores)},
@@ -60,6 +59,9 @@ void PlatFormInfos::describe(const ascendc_host::Processor& processor) {
         {"AICoreMemoryRates/l2_rate", "110"},
         {"AICoreMemoryRates/ddr_rate", "32"},
     };
+    // Of processors whose cores are of two kinds; how others list theirs is not known here.
+    if (std::string(processor.cores).rfind("AIC-C", 0) == 0)
+        impl_->facts["SoCInfo/core_type_list"] = "CubeCore,VectorCore";
 }
 
 // False for facts that are not known here.

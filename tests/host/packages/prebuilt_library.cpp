@@ -285,13 +285,20 @@ extern "C" bool describe(const char* soc, uint32_t* cores, uint64_t* local) {
     infos.SetCoreNumByCoreType("VectorCore");
     *cores = infos.GetCoreNum();
     infos.GetLocalMemSize(fe::LocalMemType::UB, *local);
-    std::string name, cores_by_type, nothing;
-    // A library asks this before it counts the vector cores.
-    if (!infos.GetPlatformResWithLock("SoCInfo", "core_type_list", cores_by_type) ||
-        cores_by_type != "CubeCore,VectorCore")
-        return false;
+    std::string name, nothing;
     return infos.GetPlatformResWithLock("version", "SoC_version", name) && name == soc &&
            !infos.GetPlatformResWithLock("version", "Nothing", nothing);
+}
+
+// The kinds of cores that a library asks for before it counts them; empty where they are not known.
+extern "C" const char* core_types(const char* soc) {
+    static std::string found;
+    fe::PlatFormInfos infos;
+    fe::OptionalInfos optional;
+    found.clear();
+    if (fe::PlatformInfoManager::GeInstance().GetPlatformInfos(soc, infos, optional) == 0)
+        infos.GetPlatformResWithLock("SoCInfo", "core_type_list", found);
+    return found.c_str();
 }
 
 // A value that another one is made of, and moved from.

@@ -146,6 +146,9 @@ def test_a_processor_is_described_as_the_tables_have_it(library: ctypes.CDLL) ->
     assert library.describe(b"Ascend910B1", ctypes.byref(cores), ctypes.byref(local))
     assert (cores.value, local.value) == (48, 192 * 1024)
     assert not library.describe(b"Ascend000", ctypes.byref(cores), ctypes.byref(local))
+    library.core_types.restype = ctypes.c_char_p
+    assert library.core_types(b"Ascend910B1") == b"CubeCore,VectorCore"
+    assert library.core_types(b"Ascend310P3") == b""  # its cores are of one kind
 
 
 def test_values_of_any_type_are_copied_and_moved_by_their_own_operations(library: ctypes.CDLL) -> None:
