@@ -26,7 +26,8 @@ static graphStatus InferShapeNumbers(gert::InferShapeContext* context) {
     return GRAPH_SUCCESS;
 }
 static graphStatus InferDataTypeNumbers(gert::InferDataTypeContext* context) {
-    context->SetOutputDataType(0, context->GetInputDataType(0));
+    // For float16 it says nothing: the kernel's dtype is taken.
+    if (context->GetInputDataType(0) == DT_FLOAT) context->SetOutputDataType(0, DT_FLOAT);
     return GRAPH_SUCCESS;
 }
 IMPL_OP_INFERSHAPE(NumbersCustom).InferShape(InferShapeNumbers).InferDataType(InferDataTypeNumbers);
