@@ -100,17 +100,24 @@ def skip_attributes(text: str, position: int) -> int:
     return position
 
 
-def _parameters(text: str) -> Iterator[SourceParameter]:
-    depth = 0
-    start = 0
+def split_at_commas(text: str) -> list[str]:
+    """Split a list of C++ parameters or arguments at its own commas.
+
+    >>> split_at_commas("int a, pair<int, int> b")
+    ['int a', ' pair<int, int> b']
+    """
+    depth = start = 0
     pieces = []
     for position, character in enumerate(text):
         depth += (character in "([{<") - (character in ")]}>")
         if character == "," and depth == 0:
             pieces.append(text[start:position])
             start = position + 1
-    pieces.append(text[start:])
-    for index, piece in enumerate(pieces):
+    return [*pieces, text[start:]]
+
+
+def _parameters(text: str) -> Iterator[SourceParameter]:
+    for index, piece in enumerate(split_at_commas(text)):
         words = " ".join(_ATTRIBUTE.sub(" ", piece.partition("=")[0]).replace("*", " * ").split())
         if words in ("", "void"):
             continue

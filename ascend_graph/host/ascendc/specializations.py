@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ascend_graph.sources.kernels import LITERAL, matching
+from ascend_graph.sources.kernels import LITERAL, matching, split_at_commas
 
 _SCOPES = re.compile(LITERAL + r"|(?P<brace>[{}])|(?P<special>\btemplate\s*<\s*>)")
 _CLASS = re.compile(r"(?:template\b.*)?\b(?:class|struct|union)\b(?:(?!\bclass\b|\bstruct\b)[^=])*", re.DOTALL)
@@ -303,14 +303,7 @@ def _after_blanks(text: str, position: int) -> int:
 
 def _split(text: str) -> list[str]:
     """Split a list of parameters or arguments at its commas."""
-    found, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            found.append(text[start:position])
-            start = position + 1
-    found.append(text[start:])
-    stripped = [_flat(one) for one in found]
+    stripped = [_flat(one) for one in split_at_commas(text)]
     return [] if stripped == [""] else stripped
 
 
