@@ -28,7 +28,8 @@ PYTEST := $(HOST) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 test: .venv/testing
 	$(PYTEST) -m "not slow" $(ARGS)
 
-# The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed.
+# The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed;
+# ARGS='--share 1/3' runs a third of the files.
 test-slow: .venv/testing
 	$(PYTEST) -m slow $(ARGS)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …"
         )
+    if config.option.share and not re.fullmatch(r"[1-9]\d*/[1-9]\d*", config.option.share):
+        raise pytest.UsageError(f"--share {config.option.share}: expected K/N, such as 1/3")
     # No example has a time limit of its own: other work on the machine would fail it.
     # On CI the same examples are drawn in every run, elsewhere new ones: what they find is not a fault of the change that
     # CI judges.
@@ -49,7 +52,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     longest = sorted(files, key=lambda file: (-seconds.get(file, UNKNOWN_SECONDS), file))
     if config.option.share:
         number, count = map(int, config.option.share.split("/"))
-        kept = share(longest, seconds, number, count)
+        try:
+            kept = share(longest, seconds, number, count)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
         config.hook.pytest_deselected(items=[item for item in items if item.location[0] not in kept])
         items[:] = [item for item in items if item.location[0] in kept]
     if hasattr(config, "workerinput"):
