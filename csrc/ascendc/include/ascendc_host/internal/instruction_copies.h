@@ -7,7 +7,8 @@
 #if __NPU_ARCH__ != 3510
 
 // Bursts of `length` bytes from global memory, in local memory padded to whole blocks of 32 bytes; gaps are
-// of bytes there, of blocks here. What is padded has the value of SetPadValue.
+// of bytes there, of blocks here. What is padded has the value of SetPadValue. A copy to global memory is one of
+// bytes: what it accumulates has the type that set_atomic_… gave.
 #define ASCENDC_ALIGNED_COPY(suffix, Bits)                                                                 \
     inline void copy_gm_to_ubuf_align_##suffix(__ubuf__ void* dst, __gm__ void* src, uint8_t,              \
                                                uint16_t bursts, uint32_t length, uint8_t left,             \
@@ -23,8 +24,8 @@
         __gm__ void* dst, __ubuf__ void* src, uint8_t, uint16_t bursts, uint32_t length, uint8_t, uint8_t, \
         uint32_t srcGap, uint32_t dstGap, const ascendc_host::Where& where = ascendc_host::Where()) {      \
         constexpr const char* api = "copy_ubuf_to_gm_align_" #suffix;                                      \
-        AscendC::DataCopyPad(AscendC::detail::global_at(static_cast<Bits*>(dst)),                          \
-                             AscendC::detail::local_at(static_cast<Bits*>(src), api, "src", where),        \
+        AscendC::DataCopyPad(AscendC::detail::global_at(static_cast<uint8_t*>(dst)),                       \
+                             AscendC::detail::local_at(static_cast<uint8_t*>(src), api, "src", where),     \
                              AscendC::DataCopyExtParams{bursts, length, srcGap, dstGap, 0}, where);        \
     }
 ASCENDC_ALIGNED_COPY(b8, uint8_t)
