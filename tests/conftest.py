@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(torch._functorch.config, "error_on_custom_op_aliasing"):  # from torch 2.11 on
         torch._functorch.config.error_on_custom_op_aliasing = True
     os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite
+    os.environ.setdefault("CXXFLAGS", "-O0")  # what tests compile runs for less time than its optimization takes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

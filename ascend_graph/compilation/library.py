@@ -88,6 +88,8 @@ class CppLibrary:
     versioned_directories: tuple[Path, ...] = ()
     #: Directories of headers that change seldom: they are precompiled where a source begins with them.
     stable_directories: tuple[Path, ...] = ()
+    #: ``$CXXFLAGS`` says nothing of its optimization and its debug information, which users choose for their own code.
+    optimized_always: bool = False
 
     def key(self) -> str:
         """Return a digest of everything the compiled library depends on, except for headers that the compiler finds.
@@ -96,7 +98,7 @@ class CppLibrary:
             BuildError: A source cannot be read, or there is no compiler.
         """
         digest = self._inputs()
-        for text in toolchain_key():
+        for text in (*toolchain_key(), *self._user_options(), "", *options_of("LDFLAGS")):
             digest.update(text.encode(errors="surrogateescape") + b"\0")
         return digest.hexdigest()[:16]
 
@@ -269,10 +271,18 @@ class CppLibrary:
             _run(command, f"preprocessing {source}", self.name, time_limit)
             return output.read_text(errors="surrogateescape")
 
+    def _user_options(self) -> list[str]:
+        """Return the options of ``$CXXFLAGS`` that concern this library."""
+        return [
+            option
+            for option in options_of("CXXFLAGS")
+            if not (self.optimized_always and re.match(r"-O|-g(?!cc-)", option))
+        ]
+
     def _options(self) -> list[str]:
         include = [f"-I{directory}" for directory in self.include_directories]
         standard = [] if any(flag.startswith("-std=") for flag in self.flags) else ["-std=c++17"]
-        return [*standard, "-O2", "-fPIC", *self.flags, *options_of("CXXFLAGS"), *include]
+        return [*standard, "-O2", "-fPIC", *self.flags, *self._user_options(), *include]
 
     def _ninja_file(self) -> str:
         search = [o for d in self.library_directories for o in (f"-L{d}", "-Xlinker", "-rpath", "-Xlinker", str(d))]

@@ -109,19 +109,29 @@ _DEPENDENCIES, _DEPENDENCY_FILES = ("-MD", "-MMD", "-MP"), ("-MF", "-MT", "-MQ")
 
 
 def for_preprocessed(options: Sequence[str]) -> list[str]:
-    """Return the options that concern the compilation of a preprocessed source.
+    """Return the options that concern the compilation of a preprocessed source; of optimization levels the last.
 
     >>> for_preprocessed(["-O2", "-DNAME=1", "-I", "include", "-isystem/usr/local/include", "-MD", "-MF", "a.d", "-fPIC"])
     ['-O2', '-fPIC']
     """
-    kept = []
+    kept: list[str] = []
     rest = iter(options)
     for option in rest:
         if option in (*_FOR_PREPROCESSOR, *_DEPENDENCY_FILES):
             next(rest, None)
         elif option not in _DEPENDENCIES and not option.startswith(_FOR_PREPROCESSOR):
             kept.append(option)
-    return kept
+    levels = [option for option in kept if option.startswith("-O")]
+    return [*levels[-1:], *(option for option in kept if not option.startswith("-O"))]
+
+
+def _is_of_the_source(said: str) -> bool:
+    """Return whether g++ says that a source is wrong, not that it fails itself or was told to refuse a warning.
+
+    >>> _is_of_the_source("k.asc:3:5: error: 'x' was not declared"), _is_of_the_source("internal compiler error: …")
+    (True, False)
+    """
+    return ": error: " in said and "internal compiler error" not in said and "[-Werror" not in said
 
 
 def is_gcc(version: str) -> bool:
@@ -144,7 +154,7 @@ class PrecompiledHeaders:
 
     def compile(
         self, source: SplitSource, options: Sequence[str], target: Path, scratch: Path, translate: Callable[[str], str]
-    ) -> str | None:
+    ) -> tuple[bool, str] | None:
         """Compile a source with its headers' precompiled form.
 
         Args:
@@ -155,7 +165,8 @@ class PrecompiledHeaders:
             translate: Called with the headers before they are compiled.
 
         Returns:
-            The compiler's messages, or None if the source must be compiled whole: a cause of any kind.
+            Whether the source compiles, and the compiler's messages; None if it must be compiled whole: a cause of any
+            kind but an error of the source.
         """
         with contextlib.suppress(OSError):
             header = self._header(source.headers, options, translate)
@@ -168,10 +179,12 @@ class PrecompiledHeaders:
             said = done.stderr.decode(errors="replace")
             if done.returncode == 0:
                 os.utime(header)
-                return said
+                return True, said
             if header.name in said and header.exists():  # it is invalid; otherwise the source has an error
                 header.with_suffix(".refused").touch()
                 header.unlink()
+            elif _is_of_the_source(said):
+                return False, said
         return None
 
     def _path(self, headers: str, options: Sequence[str]) -> Path:

@@ -64,13 +64,14 @@ def _compiled(directories: Sequence[str], compiler: Sequence[str], arguments: Se
         if objects.restore(key, Path(target)):
             return True
         headers = PrecompiledHeaders(compiler, version)
-        said = headers.compile(parts, kept, Path(target), Path(directory), lambda text: text)
-        if said is None:
+        tried = headers.compile(parts, kept, Path(target), Path(directory), lambda text: text)
+        if tried is None:
             whole = [*compiler, *kept, "-x", "c++-cpp-output", "-c", str(preprocessed), "-o", target]
             done = subprocess.run(whole, check=False, capture_output=True)
-            if done.returncode != 0:
-                return False
-            said = done.stderr.decode(errors="replace")
+            tried = done.returncode == 0, done.stderr.decode(errors="replace")
+        succeeded, said = tried
+        if not succeeded:
+            return False
         sys.stderr.write(said)
         if not said:
             objects.keep(key, Path(target))

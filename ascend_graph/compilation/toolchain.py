@@ -22,8 +22,6 @@ _COMPILER_VARIABLES = (
     "LIBRARY_PATH",
     "GCC_EXEC_PREFIX",
     "COMPILER_PATH",
-    "CXXFLAGS",
-    "LDFLAGS",
 )
 
 
@@ -95,7 +93,7 @@ def compiler_version(command: tuple[str, ...]) -> str:
 
 
 def toolchain_key() -> tuple[str, ...]:
-    """Return the inputs of a compiled file besides its sources and flags: compiler, version, variables.
+    """Return the inputs of a compiled file besides its sources and options: compiler, version, variables.
 
     Directories of the host toolkit are left out: the launcher adds them, so one library would be compiled once outside and
     once inside the host runtime. What the compiler reads of them is compared by itself.

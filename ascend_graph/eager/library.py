@@ -33,7 +33,8 @@ def source_directory() -> Path:
 def eager_library() -> CppLibrary:
     """Return the library with the kernel's sources and compiler options."""
     sources = source_directory()
-    return sanitized(torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h"))))
+    library = torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h")))
+    return sanitized(replace(library, optimized_always=True))
 
 
 def tangent_library() -> CppLibrary:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,7 @@ def bridge_library() -> CppLibrary:
     toolkit = toolkit_directory()
     units = sorted(sources.glob("unit_*.cpp"), reverse=True)  # the longest first
     included = sorted({*sources.glob("*.cpp")} - {*units})
-    return torch_library(
+    library = torch_library(
         NAME,
         units,
         headers=[*included, *sorted(sources.glob("*.h")), *sorted((toolkit / "include/ascend_graph").glob("*.h"))],
@@ -32,6 +33,7 @@ def bridge_library() -> CppLibrary:
         library_directories=[toolkit / "lib64"],
         libraries=["ascendcl", "opapi", "ge_runner", "hccl"],
     )
+    return replace(library, optimized_always=True)
 
 
 @cache

@@ -111,7 +111,7 @@ def build(tools: Toolkit, cache: Path) -> Build:
                     "-x",
                     "asc",
                     "--npu-arch=dav-2201",
-                    "-O2",
+                    "-O0",
                     "-shared",
                     "-fPIC",
                     "-std=c++17",

@@ -37,7 +37,7 @@ def _assemble(home: Path) -> Path:
         partial = library.with_suffix(".partial")
         includes = [SOURCES / "include", HOST, HOST / "include", installed / "include"]
         # Bound to its own seam, also where the process has loaded the product's libascendcl.so before.
-        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic", f"-Wl,-soname,{LOADED_AS}"]
+        flags = ["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic", f"-Wl,-soname,{LOADED_AS}"]
         flags += [f"-I{path}" for path in includes]
         subprocess.run(
             ["g++", *flags, *(str(p) for p in LIBRARY if p.suffix == ".cpp"), "-o", str(partial)],

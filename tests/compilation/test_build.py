@@ -451,6 +451,18 @@ def test_options_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert answer(library.build()) == 6
 
 
+def test_a_library_that_is_optimized_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options with which users compile their own code do not make it anew; others do."""
+    library = replace(answering(tmp_path, "__OPTIMIZE__ + VALUE"), optimized_always=True)
+    monkeypatch.setenv("CXXFLAGS", "-DVALUE=1")
+    path = library.build()
+    assert answer(path) == 2
+    monkeypatch.setenv("CXXFLAGS", "-O0 -DVALUE=1 -g -gdwarf-4")
+    assert library.cached() == path
+    monkeypatch.setenv("CXXFLAGS", "-O0 -DVALUE=3")
+    assert answer(library.build()) == 4
+
+
 def test_a_source_that_does_not_compile_leaves_nothing(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(BuildError, match=r"(?s)compiling answer failed.*was not declared") as raised:
         answering(tmp_path, "no_such_name").build()

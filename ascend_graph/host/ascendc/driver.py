@@ -102,6 +102,12 @@ class Steps:
             raise SystemExit(done.returncode if done.returncode > 0 else 1)
         return said
 
+    def refuse(self, said: str) -> bool:
+        """Return whether no other option or compiler may accept a source of which g++ says this."""
+        if OtherCompilerError(said).known or any(_options_for(said)):
+            return False
+        return not self._may_choose or _clang() is None
+
     @property
     def compiler(self) -> tuple[str, ...]:
         return tuple(self._compiler)
@@ -279,17 +285,22 @@ class _KernelSource:
             if stubs is not None:
                 self._translate(source.rest, vector_code, stubs)
             return
-        said = None
+        tried = None
         if version is not None:
             rest = SplitSource(source.headers, self._translate(source.rest, vector_code, stubs))
             headers = PrecompiledHeaders(steps.compiler, "\n".join([version, *ways]))
-            said = headers.compile(rest, options, target, self.scratch, lambda text: self._translate(text, False, None))
-        if said is None:
+            tried = headers.compile(
+                rest, options, target, self.scratch, lambda text: self._translate(text, False, None)
+            )
+        succeeded, said = tried or (False, None)
+        if said is not None and (succeeded or steps.refuse(said)):
+            sys.stderr.write(said)
+            if not succeeded:
+                raise SystemExit(1)
+        else:
             whole = self.scratch / f"{self.source.stem}.ii"
             whole.write_text(self._translate(text, vector_code, stubs), encoding="utf-8", errors="surrogateescape")
             said = self._compiled(steps, whole, [*options, "-x", "c++-cpp-output", "-c", str(whole), "-o", str(target)])
-        else:
-            sys.stderr.write(said)
         if said == "":  # a cached object has no messages
             objects.keep(key, target)
 
