@@ -11,6 +11,9 @@ DEMO := build/add_custom
 # The editable install also puts the directory above this one on the path, where anything may lie.
 ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
 
+# Each process would compile the sources anew that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo docs fuzz test test-slow test-versions dist symbols sanitize lint format bench status clean setup compiler
 .DELETE_ON_ERROR:
 

@@ -34,6 +34,7 @@ MODULES = (
     "numpy", "torch", "torch_npu", "torchair", "torchair._ge_concrete_graph.fx2ge_converter", "torch.testing",
     "torch.distributed", "torch.distributed.tensor", "torch.distributed.fsdp", "torch.multiprocessing", "torch._inductor.compile_fx",
     "ascend_graph", "ascend_graph.registration", "ascend_graph.host", "ascend_graph.checks",
+    "ascend_graph.host.runtime.single_op", "ascend_graph.host.runtime.engine", "ascend_graph.host.packages.load",
 )  # fmt: skip
 
 _PR_SET_PDEATHSIG = 1

@@ -39,14 +39,15 @@ inline const ops::OpAICoreConfig* own_config(const ops::OpDef& op) {
 }
 
 struct Definition {
-    ops::OpDef op;
+    const ops::OpDef& op;
     std::vector<ops::OpParamDef> inputs, outputs;
     std::vector<Combination> combinations;
 
     // Throws std::invalid_argument where the definition contradicts itself.
     explicit Definition(const ops::OpDef& defined) : op(defined) {
         const ops::OpAICoreConfig* const own = own_config(op);
-        const ops::OpAICoreConfig config = own == nullptr ? ops::OpAICoreConfig() : *own;
+        const ops::OpAICoreConfig none;
+        const ops::OpAICoreConfig& config = own == nullptr ? none : *own;
         inputs = merged(op.inputs, config.inputs);
         outputs = merged(op.outputs, config.outputs);
         combine();

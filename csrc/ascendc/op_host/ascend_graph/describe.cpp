@@ -152,7 +152,7 @@ extern "C" __attribute__((visibility("default"))) int ascendgraphDescribe(const 
             templates.push_back(one);
         std::ofstream file(path);
         file << "{\"operators\": "
-             << list(ops::OpDef::all(), [](const auto& entry) { return operation(entry.second); })
+             << list(ops::OpDef::all(), [](const auto& entry) { return operation(*entry.second); })
              << ", \"tiling_classes\": " << list(classes, [](const auto* one) { return tiling_class(*one); })
              << ", \"templates\": " << list(templates, [](const auto* one) { return template_table(*one); })
              << "}\n";

@@ -57,7 +57,7 @@ class Operator {
     Operator(const char* op_type, const char* snake_name, std::string directory)
         : type_(op_type),
           stem_(std::move(directory) + "/" + snake_name),
-          definition_(ops::OpDef::all().at(op_type)),
+          definition_(*ops::OpDef::all().at(op_type)),
           functions_(gert::OpFunctions::all()[op_type]),
           kernels_(definition_.combinations.size()) {
         for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next) {

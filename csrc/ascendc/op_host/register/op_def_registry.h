@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <iostream>
+#include <list>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -125,9 +126,10 @@ class OpAttrDef {
     AttrValue value = int64_t{0};
 
   private:
-    OpAttrDef& set(const char* its_type, AttrValue its_value) {
+    template <typename T>
+    OpAttrDef& set(const char* its_type, T its_value) {
         type = its_type;
-        value = std::move(its_value);
+        value.emplace<T>(std::move(its_value));
         return *this;
     }
 };
@@ -141,7 +143,7 @@ class OpParamDefs {
         }
         return all.emplace_back(name.c_str());
     }
-    std::deque<OpParamDef> all;
+    std::list<OpParamDef> all;
 };
 
 // What one kind of device has in place of the definition's own parameters, and flags that only concern the
@@ -205,8 +207,9 @@ class OpAICoreDef {
     }
     OpAICoreDef& AddConfig(const char* soc) { return AddConfig(soc, OpAICoreConfig()); }
     OpAICoreDef& AddConfig(const char* soc, const OpAICoreConfig& config) {
-        if (soc != nullptr) configs[soc] = config;
-        return *this;
+        if (soc == nullptr) return *this;
+        configs.erase(soc);
+        return configs.emplace(soc, config), *this;
     }
 
     gert::OpImplKernelRegistry::TilingKernelFunc tiling = nullptr;
@@ -269,9 +272,10 @@ class OpDef {
     OpAICoreDef ai_core;
     OpMC2Def mc2;
 
-    // Every definition of the package's sources, by operator type.
-    static std::map<std::string, OpDef>& all() {
-        static std::map<std::string, OpDef> definitions;
+    // Every definition of the package's sources, by operator type. They live as long as the library: copies of
+    // them, and their ends, would be the larger part of the code of a source.
+    static std::map<std::string, const OpDef*>& all() {
+        static std::map<std::string, const OpDef*> definitions;
         return definitions;
     }
 };
@@ -279,8 +283,7 @@ class OpDef {
 // OP_ADD(Type): keeps the definition, and its functions where the functions of any operator are.
 template <typename Definition>
 bool add_definition(const char* type) {
-    const Definition definition(type);
-    const OpDef& kept = OpDef::all().insert_or_assign(type, definition).first->second;
+    const OpDef& kept = *(OpDef::all()[type] = new Definition(type));
     gert::OpFunctions& functions = gert::OpFunctions::all()[type];
     if (kept.ai_core.tiling != nullptr) functions.tiling = kept.ai_core.tiling;
     if (kept.infer_shape != nullptr) functions.infer_shape = kept.infer_shape;
