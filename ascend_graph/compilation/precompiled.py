@@ -121,8 +121,8 @@ def for_preprocessed(options: Sequence[str]) -> list[str]:
             next(rest, None)
         elif option not in _DEPENDENCIES and not option.startswith(_FOR_PREPROCESSOR):
             kept.append(option)
-    levels = [option for option in kept if option.startswith("-O")]
-    return [*levels[-1:], *(option for option in kept if not option.startswith("-O"))]
+    levels = ["-O0", *(option for option in kept if option.startswith("-O"))]  # the first is what no option says
+    return [levels[-1], *(option for option in kept if not option.startswith("-O"))]
 
 
 def _is_of_the_source(said: str) -> bool:

@@ -40,13 +40,12 @@ def eager_library() -> CppLibrary:
 def tangent_library() -> CppLibrary:
     """Return the library of the kernel by which authors' operators refuse forward mode; it is small, and compiles soon."""
     sources = source_directory()
-    return sanitized(
-        torch_library(
-            _TANGENTS,
-            sorted((sources / "tangents").glob("*.cpp")),
-            headers=[sources / "autograd.h", sources / "versions.h"],
-        )
+    library = torch_library(
+        _TANGENTS,
+        sorted((sources / "tangents").glob("*.cpp")),
+        headers=[sources / "autograd.h", sources / "versions.h"],
     )
+    return sanitized(replace(library, optimized_always=True))
 
 
 def sanitized(library: CppLibrary) -> CppLibrary:

@@ -944,7 +944,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def library(build: Build) -> ctypes.CDLL:
-    return build(cases_.source(CASES), ARCHITECTURE, "-O1")
+    return build(cases_.source(CASES), ARCHITECTURE)
 
 
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[case.id for case in CASES])
