@@ -6,11 +6,13 @@ It holds the functions of loaded headers, and those of installed headers, which 
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ascend_graph.aclnn.declaration import FIRST_PHASE
@@ -22,6 +24,8 @@ from ascend_graph.sources.installed import custom_packages, existing, inside, mo
 from ascend_graph.sources.reading import HEADER_SUFFIXES, Reader
 
 _VERSION = re.compile(r"v\d+\Z")
+#: First phase of a function, in the bytes of a header.
+_DECLARED = re.compile(rf"(\w+){FIRST_PHASE}".encode())
 #: Minimum length of a family name: a header may be named after a family of functions.
 _SHORTEST_FAMILY = 3
 
@@ -178,9 +182,15 @@ class AclnnCatalog:
             found = self._declarations(name, paths)
             if found:
                 return found
-        mentioned = f"{name}{FIRST_PHASE}".encode()
-        rest = [path for paths in self._headers.values() for path in paths if path not in self._read]
-        return self._declarations(name, [path for path in rest if _mentions(path, mentioned)])
+        return self._declarations(name, once_a_state(self._unread).get(name, ()))
+
+    def _unread(self) -> dict[str, list[Path]]:
+        """Return the headers that nothing has read yet, by the functions that they mention."""
+        found: dict[str, list[Path]] = {}
+        for path in itertools.chain(*self._headers.values()):
+            for name in () if path in self._read else _mentioned(path, modified(path)):
+                found.setdefault(name, []).append(path)
+        return found
 
     def _look(self) -> None:
         """Search the header directories again if their list or one of their modification times has changed."""
@@ -231,11 +241,13 @@ def _stem(name: str) -> str:
     return name.removeprefix("aclnn").replace("_", "").lower()
 
 
-def _mentions(path: Path, text: bytes) -> bool:
+@lru_cache(maxsize=4096)
+def _mentioned(path: Path, changed: int) -> frozenset[str]:
+    """Return the functions that a header may declare; ``changed`` makes a modified file a new cache entry."""
     try:
-        return text in path.read_bytes()
+        return frozenset(name.decode() for name in _DECLARED.findall(path.read_bytes()))
     except OSError:
-        return False
+        return frozenset()
 
 
 def _conflicts(by_name: Mapping[str, list[AclnnFunction]]) -> list[ConflictingDeclarationsError]:

@@ -311,7 +311,15 @@ class _Decider:
             raise NoBindingError(
                 "a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first"
             )
-        if kernel is None or not isinstance(kernel.function, CppFunction):
+        called = (
+            {}
+            if kernel is None
+            else {name: self.findings.bound(name) for name in self.findings.bound_by(kernel.function)}
+        )
+        computing = None if kernel is None else kernel.function
+        if len(called) == 1:
+            (computing,) = called.values()
+        if kernel is None or not isinstance(computing, CppFunction):
             if len(self.converters) == 1 and self.converters[0].op_type:
                 converter = self.converters[0]
                 prototype = self.known.prototype(converter.op_type)
@@ -325,7 +333,7 @@ class _Decider:
             raise NoBindingError(
                 "its kernel is not C++ that is found here" if kernel is None else "its kernel is Python"
             )
-        functions, launches = reached(kernel.function, self.findings)
+        functions, launches = reached(computing, self.findings)
         if len(functions) > 1:
             raise NoBindingError(f"{_place(kernel)} calls {len(functions)} functions: {', '.join(sorted(functions))}")
         if not functions:

@@ -10,7 +10,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import RAISED, Callee, FileScope, Lookup, Outcome
+from ascend_graph.adoption.interpreter.evaluation import METHOD, RAISED, Callee, FileScope, Lookup, Outcome
 from ascend_graph.adoption.interpreter.statements import Interpreter, never_holds
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
@@ -28,9 +28,9 @@ def argument_values(schema: OpSchema) -> list[Any]:
 def outcome_of(function: CppFunction | PythonFunction, schema: OpSchema, findings: Findings) -> Outcome:
     """Return what a function certainly does with the arguments of a schema."""
     if isinstance(function, PythonFunction):
-        return Interpreter(constants=_python_constants(function), lookup=_python_lookup(function)).run(
-            python_callee(function), argument_values(schema)
-        )
+        lookup = _python_lookup(function, findings)
+        interpreter = Interpreter(lookup, watched_function, _python_constants(function))
+        return interpreter.run(python_callee(function), argument_values(schema))
     if len(function.parameters) != len(schema.arguments) or (function.is_conditional and not function.variants):
         return Outcome()
     outcomes = [_run(one, function, schema, findings) for one in function.variants or (function.body,)]
@@ -146,8 +146,13 @@ def _python_constants(function: PythonFunction) -> dict[str, Any]:
     return {name: node for name, node in function.module.items() if isinstance(node, ast.Constant)}
 
 
-def _python_lookup(function: PythonFunction) -> Lookup:
+def _python_lookup(function: PythonFunction, findings: Findings) -> Lookup:
     def find(name: str, _: int) -> Callee | None:
+        bound = findings.bound(name[1:]) if name.startswith(METHOD) else None
+        if bound is not None:
+            made = callee(bound)
+            made.scope = FileScope(_lookup(findings, bound.file), findings.constants_of(bound.file))
+            return made
         node = function.module.get(name)
         if not isinstance(node, ast.FunctionDef) or node.decorator_list:
             return None

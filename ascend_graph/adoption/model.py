@@ -144,6 +144,18 @@ class Findings:
         """Add a remark on a place."""
         self.diagnostics.append(Diagnostic(severity, message, place.file, place.line, 1, op_type=name))
 
+    def bound(self, name: str) -> CppFunction | None:
+        """Return the C++ function that pybind11 binds under a name, if it is one."""
+        found = [one.function for one in self.bound_functions if one.name.rpartition(".")[2] == name]
+        return found[0] if len(found) == 1 else None
+
+    def bound_by(self, function: CppFunction | PythonFunction | None) -> set[str]:
+        """Return the names of bound functions that a Python function calls, as methods of what it loads."""
+        if not isinstance(function, PythonFunction):
+            return set()
+        calls = [one.func for one in ast.walk(function.node) if isinstance(one, ast.Call)]
+        return {one.attr for one in calls if isinstance(one, ast.Attribute) and self.bound(one.attr) is not None}
+
     def constants_of(self, file: str) -> dict[str, ast.expr]:
         """Return the constants of a file, and those of its headers that have one value."""
         found: dict[str, list[ast.expr]] = {}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from ascend_graph.adoption.annotations import AnnotationError, is_none, last_name, schema_text
 from ascend_graph.adoption.model import (
     Definition,
     Findings,
-    HandWrittenConverter,
     Implementation,
     PythonFunction,
     SourcePlace,
     relative,
 )
+from ascend_graph.adoption.python_classes import PythonClass, read_class
+from ascend_graph.adoption.python_converters import converter_of, operator_name
 from ascend_graph.adoption.python_sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
@@ -40,6 +40,9 @@ def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
         for path in files:
             if not read[path]:
                 _read_file(path, useful, root, findings, sources, makers)
+    for place, owner in sources.computed:
+        if owner not in sources.defining:
+            findings.report(place, "define: the schema is computed; expected string literals")
 
 
 def _read_file(
@@ -90,11 +93,15 @@ class _Reader:
         self.held: dict[int, str] = {}
         #: Names of operators that ``custom_op`` made, by the function's name.
         self.made: dict[str, str] = {}
+        #: Classes by each node in them, and the class and arguments of each instance that the module makes.
+        self.within: dict[int, PythonClass] = {}
+        self.instances: dict[str, tuple[PythonClass, list[ast.expr]]] = {}
 
     def place(self, node: ast.AST) -> SourcePlace:
         return SourcePlace(self.file, getattr(node, "lineno", 1))
 
     def read(self) -> None:
+        self.read_classes()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef):
                 self.module.setdefault(node.name, node)
@@ -110,6 +117,27 @@ class _Reader:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 self.call(node)
+
+    def read_classes(self) -> None:
+        """Read the operators that classes of the module state, and the instances that it makes."""
+        classes = {
+            one.name: read_class(one, self.file, self.sources)
+            for one in self.tree.body
+            if isinstance(one, ast.ClassDef)
+        }
+        for one in classes.values():
+            self.within |= {id(node): one for node in ast.walk(one.chain[0][1])}
+            for namespace, text, node in one.schemas():
+                self.sources.defining |= {(file, base.name) for file, base in one.chain}
+                self.findings.libraries.add(namespace)
+                name = text.partition("(")[0].strip().partition(".")[0]
+                self.defined(name if "::" in name else f"{namespace}::{name}", text, node, namespace=namespace)
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                made = classes.get(last_name(node.value.func))
+                if made is not None:
+                    held = made, node.value.args
+                    self.instances |= {one.id: held for one in node.targets if isinstance(one, ast.Name)}
 
     def assigned(self, name: str, value: ast.expr) -> None:
         if isinstance(value, ast.Constant):
@@ -128,6 +156,10 @@ class _Reader:
         if isinstance(node, ast.Name):
             held = self.module.get(node.id)
             return self.text(held) if isinstance(held, ast.Constant) else None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            made, given = self.instances.get(node.value.id, (None, []))
+            made = self.within.get(id(node)) if node.value.id == "self" else made
+            return None if made is None else made.attribute(node.attr, given)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             left, right = self.text(node.left), self.text(node.right)
             return None if left is None or right is None else left + right
@@ -140,7 +172,7 @@ class _Reader:
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
         if isinstance(node, ast.Call) and last_name(node.func) == "Library" and node.args:
             return self.text(node.args[0])
-        return self.libraries.get(name)
+        return self.sources.library(node, self.file) if isinstance(node, ast.Call) else self.libraries.get(name)
 
     def key_of(self, node: ast.expr) -> str:
         """Return the dispatch key that a library is made for; empty if it is made for none."""
@@ -255,24 +287,8 @@ class _Reader:
             self.findings.report(
                 self.place(call), "register_fx_node_ge_converter: expected torch.ops.namespace.name.overload"
             )
-            return
-        op_type = ""
-        pairs: dict[str, str] = {}
-        constants: dict[str, object] = {}
-        added = [
-            one
-            for one in ast.walk(node)
-            if isinstance(one, ast.Call) and last_name(one.func) == "custom_op" and one.args
-        ]
-        if len(added) == 1:
-            op_type = self.text(added[0].args[0]) or ""
-            arguments = {a.arg for a in (*node.args.args, *node.args.kwonlyargs)}
-            for name_in_ge, value in _pairs(added[0]):
-                if isinstance(value, ast.Name) and value.id in arguments:
-                    pairs[name_in_ge] = value.id
-                elif isinstance(value, ast.Constant):
-                    constants[name_in_ge] = value.value
-        self.findings.converters.append(HandWrittenConverter(name, op_type, pairs, self.place(node), constants))
+        else:
+            self.findings.converters.append(converter_of(name, node, self.place(node), self.text))
 
     # --------------------------------------------------------------------------------------------------------- calls
 
@@ -297,6 +313,11 @@ class _Reader:
             library = self.library(node.func.value)
             if library is not None:
                 self.impl_call(node, library, function)
+        elif name == "register_autograd" and isinstance(node.func, ast.Attribute) and node.args:
+            owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+            full = self.made.get(owner) or self.qualified(node.args[0], node)
+            if full is not None:
+                self.findings.gradients.setdefault(full, self.place(node))
         elif name in FAKES and len(node.args) >= 2:
             full = self.qualified(node.args[0], node)
             if full is not None:
@@ -323,7 +344,8 @@ class _Reader:
             return
         text = f"{first}{second}" if is_function and first and second else first
         if text is None or "(" not in text:
-            self.findings.report(self.place(node), "define: the schema is computed; expected string literals")
+            owner = self.within.get(id(node))
+            self.sources.computed.append((self.place(node), None if owner is None else (self.file, owner.name)))
             return
         space = library or ""
         name = text.partition("(")[0].strip().partition(".")[0]
@@ -390,24 +412,3 @@ class _Reader:
 
 def _key(text: str) -> str:
     return {"npu": "PrivateUse1", "cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": ""}.get(text.lower(), text)
-
-
-def operator_name(node: ast.expr) -> str | None:
-    """Return ``ns::name`` of ``torch.ops.ns.name`` or ``torch.ops.ns.name.overload``, or None.
-
-    >>> operator_name(ast.parse("torch.ops.mine.add.default", mode="eval").body)
-    'mine::add'
-    """
-    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?", ast.unparse(node))
-    return f"{match[1]}::{match[2]}" if match else None
-
-
-def _pairs(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield GE names with the values that ``ge.custom_op`` is given for them."""
-    for keyword in call.keywords:
-        if keyword.arg in ("inputs", "attrs") and isinstance(keyword.value, ast.Dict):
-            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
-                # An attr's value is wrapped in its type.
-                inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    yield key.value, inner

@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from ascend_graph.adoption.annotations import last_name
 from ascend_graph.adoption.model import PythonFunction, SourcePlace, relative
@@ -14,6 +15,9 @@ from ascend_graph.adoption.model import PythonFunction, SourcePlace, relative
 MAKERS = frozenset({"custom_op", "triton_op"})
 #: Functions and methods that register a meta function.
 FAKES = frozenset({"register_fake", "impl_abstract"})
+#: Maximum number of modules that pass on what they import.
+_MAX_IMPORTS = 4
+_Node = TypeVar("_Node", ast.FunctionDef, ast.ClassDef)
 
 
 class PythonSources:
@@ -23,14 +27,52 @@ class PythonSources:
         self._files = {relative(path, root).removesuffix(".py"): path for path in paths if path.suffix == ".py"}
         self._root = root
         self._read: dict[str, dict[str, ast.AST]] = {}
+        #: Classes whose instances define operators, and definitions with a computed schema with the class that has them.
+        self.defining: set[tuple[str, str]] = set()
+        self.computed: list[tuple[SourcePlace, tuple[str, str] | None]] = []
 
     def function(self, node: ast.ImportFrom, name: str, file: str) -> PythonFunction | None:
         """Return the function that an import of a file names, or None if it is not one of this repository."""
-        found = self._module(node, file)
-        held = self._names(found).get(name) if found is not None else None
-        if found is None or not isinstance(held, ast.FunctionDef):
+        found = self._imported(node, name, file, ast.FunctionDef)
+        if found is None:
             return None
-        return PythonFunction(name, held, SourcePlace(f"{found}.py", held.lineno), self._read[found])
+        where, held = found
+        return PythonFunction(held.name, held, SourcePlace(where, held.lineno), self._read[where.removesuffix(".py")])
+
+    def named(self, name: str, file: str, kind: type[_Node]) -> tuple[str, _Node] | None:
+        """Return the function or class that a name means in a file, with its own file; imports are followed."""
+        held = self._names(file.removesuffix(".py")).get(name)
+        if isinstance(held, kind):
+            return file, held
+        return self._imported(held, name, file, kind) if isinstance(held, ast.ImportFrom) else None
+
+    def library(self, node: ast.expr, file: str) -> str | None:
+        """Return the namespace of the library that an expression of a file is: made there, or by a function."""
+        if isinstance(node, ast.Name):
+            held = self._names(file.removesuffix(".py")).get(node.id)
+            return _namespace_of(held) if isinstance(held, ast.Call) else None
+        if not isinstance(node, ast.Call):
+            return None
+        made = None if last_name(node.func) == "Library" else self.named(last_name(node.func), file, ast.FunctionDef)
+        if made is None:
+            return _namespace_of(node)
+        spaces = {space for one in ast.walk(made[1]) if isinstance(one, ast.Call) and (space := _namespace_of(one))}
+        return spaces.pop() if len(spaces) == 1 else None
+
+    def _imported(
+        self, node: ast.ImportFrom, name: str, file: str, kind: type[_Node], depth: int = 0
+    ) -> tuple[str, _Node] | None:
+        """Return what an import of a file takes, with its file; a package may pass on what a module of it has."""
+        found = self._module(node, file)
+        if found is None or depth > _MAX_IMPORTS:
+            return None
+        real = next((one.name for one in node.names if (one.asname or one.name) == name), name)
+        held = self._names(found).get(real)
+        if isinstance(held, kind):
+            return f"{found}.py", held
+        if isinstance(held, ast.ImportFrom):
+            return self._imported(held, real, f"{found}.py", kind, depth + 1)
+        return None
 
     def _module(self, node: ast.ImportFrom, file: str) -> str | None:
         """Return the file of a module, without its suffix; None if there is none, or several."""
@@ -46,20 +88,30 @@ class PythonSources:
         return found.pop() if len(found) == 1 else None
 
     def _names(self, module: str) -> dict[str, ast.AST]:
-        """Return the functions and constants of a module by name."""
+        """Return the functions, classes, assigned values and imports of a module by name."""
         if module not in self._read:
             names: dict[str, ast.AST] = {}
             try:
                 body = ast.parse(self._files[module].read_bytes()).body
-            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            except (KeyError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 body = []
             for one in body:
-                if isinstance(one, ast.FunctionDef):
+                if isinstance(one, ast.FunctionDef | ast.ClassDef):
                     names[one.name] = one
-                elif isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
+                elif isinstance(one, ast.ImportFrom):
+                    names |= {taken.asname or taken.name: one for taken in one.names}
+                elif isinstance(one, ast.Assign):
                     names |= {target.id: one.value for target in one.targets if isinstance(target, ast.Name)}
             self._read[module] = names
         return self._read[module]
+
+
+def _namespace_of(node: ast.Call) -> str | None:
+    """Return the namespace of ``Library("namespace", …)``, or None."""
+    match node.args:
+        case [ast.Constant(str(value)), *_] if last_name(node.func) == "Library":
+            return value
+    return None
 
 
 def _ends(file: str, module: str) -> bool:

@@ -5,7 +5,7 @@ A binding is found once, from names, and checked once. Position alone never bind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ascend_graph.binding.binding_state import BindingState, shown
@@ -87,7 +87,7 @@ class _Matcher(BindingState):
 
     def binding(self) -> Binding:
         self.take_explicit()
-        self.match(lambda a, t: a.name == t.name, Evidence.SAME_NAME)
+        self.match_same_names()
         self.match_alike(lambda a, b: normalize(a) == normalize(b), Evidence.NORMALIZED)
         self.match_alike(differ_in_endings, Evidence.ENDING)
         self.match_first_tensor()
@@ -210,12 +210,24 @@ class _Matcher(BindingState):
 
     # -------------------------------------------------------------------------------------------------------- rounds
 
+    def match_same_names(self) -> None:
+        by_name: dict[str, list[BindingTarget]] = {}
+        for target in self.targets:
+            if target.source is None:
+                by_name.setdefault(target.name, []).append(target)
+        self.match_among({n: by_name.get(self.schema.arguments[n].name, ()) for n in self.open}, Evidence.SAME_NAME)
+
     def match(self, same: Callable[[SchemaArgument, BindingTarget], bool], evidence: Evidence) -> None:
         free = [target for target in self.targets if target.source is None]
+        arguments = self.schema.arguments
+        self.match_among({n: [t for t in free if same(arguments[n], t)] for n in self.open}, evidence)
+
+    def match_among(self, alike: Mapping[int, Sequence[BindingTarget]], evidence: Evidence) -> None:
+        """Pair arguments with targets of names that mean the same, if the pair is unambiguous."""
         possible = {}
-        for position in self.open:
+        for position, targets in alike.items():
             argument = self.schema.arguments[position]
-            found = [target for target in free if same(argument, target) and target.accepts(argument)]
+            found = [target for target in targets if target.accepts(argument)]
             # A name that is both an input and an attr: tensors go to the input, the rest to the attr.
             possible[position] = [target for target in found if target.is_input == argument.is_tensor] or found
         for position, target in only_pairs(possible):
@@ -266,6 +278,8 @@ class _Matcher(BindingState):
 
     def match_passed_in(self) -> None:
         """Pair arguments that the schema writes and no input takes with outputs that the caller passes in."""
+        if not any(self.schema.arguments[n].mutated for n in self.open):
+            return
         inputs = {p.name for p in self.prototype.inputs}
         arguments, outputs = self.schema.arguments, self.prototype.outputs
         rounds: tuple[tuple[Callable[[str, str], bool], Evidence], ...] = (

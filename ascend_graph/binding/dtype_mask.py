@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ascend_graph.binding.dtypes import scalar_types
-from ascend_graph.prototypes import Parameter
+from ascend_graph.prototypes import DataType, Parameter
 
 #: Mask of every number of c10::ScalarType: the prototype lists no dtypes, or the parser did not understand them.
 ANY = 2**64 - 1
@@ -33,7 +34,12 @@ def allowed_dtypes(parameter: Parameter) -> AllowedDtypes:
     >>> found.listed, 6 in found, 5 in found, 0 in found
     ('DT_FLOAT, DT_HIFLOAT8', True, False, True)
     """
-    numbers = {number for dtype in parameter.dtypes for number in scalar_types(dtype)}
-    if not numbers or parameter.unknown_types:
+    return AllowedDtypes(ANY, "") if parameter.unknown_types else _allowed(parameter.dtypes)
+
+
+@lru_cache(maxsize=256)
+def _allowed(dtypes: tuple[DataType, ...]) -> AllowedDtypes:
+    numbers = {number for dtype in dtypes for number in scalar_types(dtype)}
+    if not numbers:
         return AllowedDtypes(ANY, "")
-    return AllowedDtypes(sum(1 << n for n in numbers), ", ".join(dtype.ge_name for dtype in parameter.dtypes))
+    return AllowedDtypes(sum(1 << n for n in numbers), ", ".join(dtype.ge_name for dtype in dtypes))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-Target = TypeVar("Target")
+Target = TypeVar("Target", bound=Hashable)
 
 
 def only_pairs(possible: Mapping[int, Sequence[Target]]) -> Iterator[tuple[int, Target]]:
@@ -14,8 +15,9 @@ def only_pairs(possible: Mapping[int, Sequence[Target]]) -> Iterator[tuple[int, 
     >>> list(only_pairs({0: ["x"], 1: ["y", "z"], 2: ["w"], 3: ["w"]}))
     [(0, 'x')]
     """
+    count = Counter(target for found in possible.values() for target in found)
     for position, found in possible.items():
-        if len(found) == 1 and not any(found[0] in theirs for n, theirs in possible.items() if n != position):
+        if len(found) == 1 and count[found[0]] == 1:
             yield position, found[0]
 
 

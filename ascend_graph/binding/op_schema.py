@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -145,6 +146,7 @@ def read_schema(schema: Any) -> OpSchema:
     return OpSchema(schema.name, schema.overload_name, tuple(arguments), tuple(returns), str(schema))
 
 
+@lru_cache(maxsize=256)
 def _read_type(text: str) -> tuple[ArgumentKind, int, bool, bool]:
     optional, depth, optional_elements = False, 0, False
     while text.endswith("]"):

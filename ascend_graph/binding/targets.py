@@ -10,7 +10,7 @@ from ascend_graph.binding.op_schema import ArgumentKind, SchemaArgument
 from ascend_graph.prototypes import Attr, AttrType, Parameter, ParameterKind
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class BindingTarget:
     """One input or attr of the prototype that may be fed."""
 

@@ -130,7 +130,9 @@ def check_signature(name: str, function: MetaFunction, arguments: Sequence[tuple
         ) from None
 
 
-def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False) -> MetaHandle:
+def register_meta(
+    overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False, own: bool = False
+) -> MetaHandle:
     """Register ``function`` as the meta function of ``overload``, for the dispatcher, FakeTensor and export.
 
     Args:
@@ -138,14 +140,17 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
         function: Takes the schema's arguments, returns tensors without data;
             :func:`~ascend_graph.dispatch.meta.meta_function` makes one.
         override: Replace a meta function that exists.
+        own: True if this process defined the operator, so that no meta function of others is looked for.
 
     Raises:
         MetaError: There is a meta function already and ``override`` is false, or the operator decomposes into others
             (CompositeImplicitAutograd), which are asked instead of it.
     """
-    check_takes_meta(overload)
+    existing = None
+    if not own:
+        check_takes_meta(overload)
+        existing = existing_meta(overload)
     name = overload.name()
-    existing = existing_meta(overload)
     if existing is not None and not override:
         raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
     library = torch.library.Library(overload.namespace, "IMPL")

@@ -46,10 +46,6 @@ _KINDS = {
 }
 
 
-def is_tensor(type_: Any) -> bool:
-    return "Tensor" in str(type_)
-
-
 def _is_list(type_: Any) -> bool:
     return str(type_).removeprefix("Optional[").startswith("List[")
 
@@ -60,19 +56,21 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     def refuse(message: str) -> MetaError:
         return MetaError(f"{subject}: {message}\n  relation: {relation}\n  schema:   {schema}")
 
-    arguments = {names.get(a.name, a.name): (n, a) for n, a in enumerate(schema.arguments)}
-    strangers = names.keys() - {a.name for a in schema.arguments}
+    listed = schema.arguments  # each access to it copies all of them
+    types = [str(a.type) for a in listed]
+    arguments = {names.get(a.name, a.name): n for n, a in enumerate(listed)}
+    strangers = names.keys() - {a.name for a in listed}
     if strangers:
         raise refuse(
             f"names= mentions {', '.join(sorted(strangers))}; expected some of the arguments: {', '.join(arguments)}"
         )
-    tensors = {name: entry for name, entry in arguments.items() if is_tensor(entry[1].type)}
-    others = {name: entry for name, entry in arguments.items() if name not in tensors}
+    tensors = {name: n for name, n in arguments.items() if "Tensor" in types[n]}
+    others = {name: n for name, n in arguments.items() if name not in tensors}
     for tensor in relation.input_tensors:
         if tensor.name not in tensors:
             what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
             raise refuse(f"{tensor.name} {what}; tensor arguments: {', '.join(tensors) or 'none'}")
-        is_list = _is_list(tensors[tensor.name][1].type)
+        is_list = _is_list(types[tensors[tensor.name]])
         bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
         if is_list and tensor.index is None and not bare:
             raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")
@@ -86,24 +84,27 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
             f"dimensions: {', '.join(dims) or 'none'}; arguments that are not tensors: {', '.join(others) or 'none'}"
             f"{advice(relation, unknown, [*dims, *others])}"
         )
-    if len(relation.outputs) != len(schema.returns):
+    returns = schema.returns
+    if len(relation.outputs) != len(returns):
         raise refuse(
-            f"the relation has {len(relation.outputs)} output(s); expected {len(schema.returns)}, as the schema has "
-            "returns"
+            f"the relation has {len(relation.outputs)} output(s); expected {len(returns)}, as the schema has returns"
         )
-    for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
+    for output, returned in zip(relation.output_tensors, returns, strict=True):
         _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
-    attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
-    positions = tuple(tensors[name][0] for name in relation.inputs)
+    attr_names = relation.attr_names
+    attrs = {name: n for name, n in others.items() if name in attr_names}
+    positions = tuple([tensors[name] for name in relation.inputs])
     by_position = dict(zip(positions, relation.inputs, strict=True))
-    attr_positions = tuple(n for n, _ in attrs.values())
-    optional = tuple(p for p in (*positions, *attr_positions) if str(schema.arguments[p].type).startswith("Optional["))
-    kinds = {name: _KINDS.get(str(a.real_type).removeprefix("Optional[").rstrip("]")) for name, (_, a) in attrs.items()}
-    of_any_kind = tuple(attrs[name][0] for name, kind in kinds.items() if kind is None)
+    attr_positions = tuple(attrs.values())
+    optional = tuple([p for p in (*positions, *attr_positions) if types[p].startswith("Optional[")])
+    kinds = {
+        name: _KINDS.get(str(listed[n].real_type).removeprefix("Optional[").rstrip("]")) for name, n in attrs.items()
+    }
+    of_any_kind = tuple([attrs[name] for name, kind in kinds.items() if kind is None])
     # The first tensor also counts: it gives the device.
-    first = [n for n, _ in tensors.values()][:1]
-    required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
-    needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
+    first = [*tensors.values()][:1]
+    required = bool(first) and types[first[0]] == "Tensor"
+    needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(listed)
     given = {name: AttrKind(kind or ExpressionKind.OTHER) for name, kind in kinds.items()}
     return _Fitted(positions, given, attr_positions, optional, of_any_kind, by_position, needed)
 
@@ -118,7 +119,7 @@ def _fit_output(
 ) -> None:
     """Refuse an output of another kind than the schema's return, or without the alias that it declares."""
     number = all(isinstance(a.shape, ValueOutput) for a in output.alternatives)
-    if not is_tensor(returned.type):
+    if "Tensor" not in str(returned.type):
         if _is_list(returned.type):
             raise refuse(
                 f"output {output.name} is a {returned.type}, which no relation gives; pass a function instead: "

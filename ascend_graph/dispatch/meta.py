@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.dispatch.fitting import fit, is_tensor
+from ascend_graph.dispatch.fitting import fit
 from ascend_graph.dispatch.meta_dtypes import TORCH, GeNumber
 from ascend_graph.shapes import Relation, RelationError, ShapeError
 from ascend_graph.shapes.backends.program import OutputPlan, PlannedLeaf, constant_of, dtype_slot_of
@@ -100,15 +100,16 @@ def meta_function(
     # A relation that fits no call at all is refused here, not at the first call.
     whole = compiled(frozenset(inputs), fitted.attrs)
     variants: dict[tuple[object, ...], _Compiled] = {(False,) * len(fitted.optional): whole}
-    complete, needed, optional = _completer(schema), fitted.needed, fitted.optional
-    stands_for = [(n, defaults[a.name]) for n, a in enumerate(schema.arguments) if defaults and a.name in defaults]
+    arguments = schema.arguments
+    complete, needed, optional = _completer(arguments), fitted.needed, fitted.optional
+    stands_for = [(n, defaults[a.name]) for n, a in enumerate(arguments) if a.name in defaults] if defaults else []
     given, may_be_absent = _picker((*fitted.attr_positions, *fitted.tensor_positions)), _picker(optional)
     of_any_kind = _picker(fitted.of_any_kind)
-    ges = [n for n, position in enumerate(fitted.attr_positions) if schema.arguments[position].name in ge_numbers]
+    ges = [n for n, position in enumerate(fitted.attr_positions) if arguments[position].name in ge_numbers]
     if ges:
         given = _with_ge_numbers(given, ges)
-    device_of = _device_of(schema)
-    single, count = len(schema.returns) == 1, len(schema.arguments)
+    device_of = _device_of(arguments)
+    single, count = len(relation.outputs) == 1, len(arguments)
     varies = bool(optional or fitted.of_any_kind)
 
     def variant(key: tuple[object, ...], values: Sequence[Any]) -> _Compiled:
@@ -244,13 +245,14 @@ def _leaf_maker(leaf: PlannedLeaf | None) -> Maker:
     return make_like
 
 
-def _device_of(schema: torch.FunctionSchema) -> Callable[[Sequence[Any]], torch.device]:
+def _device_of(arguments: Sequence[torch.Argument]) -> Callable[[Sequence[Any]], torch.device]:
     """Return a function from all arguments to the device of the outputs: that of the first tensor."""
-    positions = [n for n, a in enumerate(schema.arguments) if is_tensor(a.type)]
-    if positions and str(schema.arguments[positions[0]].type) == "Tensor":
+    types = [str(a.type) for a in arguments]
+    positions = [n for n, type_ in enumerate(types) if "Tensor" in type_]
+    if positions and types[positions[0]] == "Tensor":
         first = positions[0]
         return lambda values: values[first].device
-    device = next((n for n, a in enumerate(schema.arguments) if str(a.type) in ("Device", "Optional[Device]")), None)
+    device = next((n for n, type_ in enumerate(types) if type_ in ("Device", "Optional[Device]")), None)
 
     def device_of(values: Sequence[Any]) -> torch.device:
         for position in positions:
@@ -267,9 +269,8 @@ def _device_of(schema: torch.FunctionSchema) -> Callable[[Sequence[Any]], torch.
 # ---------------------------------------------------------------------------------------------- relation against schema
 
 
-def _completer(schema: torch.FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, Any]], Sequence[Any]]:
+def _completer(arguments: Sequence[torch.Argument]) -> Callable[[tuple[Any, ...], dict[str, Any]], Sequence[Any]]:
     """Return a function from a call's arguments to all values in schema order; the dispatcher omits defaults."""
-    arguments = schema.arguments
     defaults = tuple(a.default_value if a.has_default_value() else None for a in arguments)
     position = {a.name: n for n, a in enumerate(arguments)}
 

@@ -31,13 +31,13 @@ class Change:
         """Revert the change; do nothing if it is not applied."""
         raise NotImplementedError
 
-    def excluded(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context in which no thread calls the operator that it changes."""
-        return contextlib.nullcontext()
+    def excluded(self) -> contextlib.AbstractContextManager[None] | None:
+        """Return a context in which no thread calls the operator that it changes, if it needs one."""
+        return None
 
-    def held(self) -> contextlib.AbstractContextManager[None]:
+    def held(self) -> contextlib.AbstractContextManager[None] | None:
         """Return a context in which it can be reverted and applied again, with the same objects for their holders."""
-        return contextlib.nullcontext()
+        return None
 
 
 class HandleChange(Change):
@@ -68,10 +68,9 @@ def exchange(old: Sequence[Change], new: Sequence[Change]) -> None:
     coming = [change for change in new if change not in old]
     whole = any(change.carries for change in leaving)
     with contextlib.ExitStack() as holds, contextlib.ExitStack() as undo:
-        for change in (*old, *(change for change in new if change not in old)):
-            holds.enter_context(change.excluded())
-        for change in leaving:
-            holds.enter_context(change.held())
+        for hold in (*(change.excluded() for change in (*old, *coming)), *(change.held() for change in leaving)):
+            if hold is not None:
+                holds.enter_context(hold)
         for change in reversed(leaving):
             if whole or not change.stacks:
                 undo.callback(change.put)

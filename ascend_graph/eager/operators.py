@@ -100,6 +100,8 @@ def define_operator(
         MetaError: The relation does not fit the prototype.
         BuildError: The kernel does not compile.
     """
+    if isinstance(shape, str | Relation):
+        shape = complete_relation(prototype, shape)
     planned = plan_operator(
         prototype, shape, namespace=namespace, name=name, numbers=numbers, aclnn=aclnn, aclnn_arguments=aclnn_arguments
     )
@@ -116,7 +118,7 @@ def define_operator(
 
 def plan_operator(
     prototype: OpPrototype,
-    shape: Relation | str | MetaFunction | None = None,
+    relation: Relation | MetaFunction | None = None,
     *,
     namespace: str = "ascend",
     name: str | None = None,
@@ -124,8 +126,11 @@ def plan_operator(
     aclnn: Functions | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> PlannedOperator:
-    """Plan the operator for :func:`define_operator`, with every check except for a free name; register nothing."""
-    relation = complete_relation(prototype, shape) if isinstance(shape, str | Relation) else shape
+    """Plan the operator for :func:`define_operator`, with every check except for a free name; register nothing.
+
+    The relation has the dtypes that the prototype declares
+    (:func:`~ascend_graph.shapes.declared_dtypes.complete_relation`).
+    """
     schema = operator_schema(prototype, name)  # refuses what no aclnn function takes
     own = f"aclnn{prototype.op_type}"
     alternatives = without_unknown(read_alternatives(prototype.op_type, aclnn) or (FunctionChoice(own),), own)
@@ -203,7 +208,9 @@ def plan_call(
             f'"{_relation_example(schema)}" or a meta function'
         )
     torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
-    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation, call, torch_schema)
+    allowed = _allowed(schema)
+    meta = _with_dtypes(_meta(relation, schema, torch_schema), schema, allowed, torch_schema.name)
+    plan = _plan(schema, relation, call, allowed, torch_schema)
     return PlannedOperator(namespace, schema, torch_schema, meta, plan, call)
 
 
@@ -275,28 +282,27 @@ def _names(schema: OperatorSchema) -> dict[str, str]:
 def _meta(
     relation: Relation | MetaFunction | None, schema: OperatorSchema, torch_schema: torch.FunctionSchema
 ) -> MetaFunction:
-    meta: MetaFunction
     if relation is None:
-        meta = _nothing
-    elif isinstance(relation, Relation):
-        ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
-        # Attrs whose default no schema can express arrive as None.
-        defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
-        meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges), defaults=defaults)
-    else:
-        meta = relation
-    return _with_dtypes(meta, schema, torch_schema.name)
+        return _nothing
+    if not isinstance(relation, Relation):
+        return relation
+    ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
+    # Attrs whose default no schema can express arrive as None.
+    defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
+    return meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges), defaults=defaults)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
     """Accept any call that fits the schema, as the meta function of an operator that returns nothing."""
 
 
-def _with_dtypes(meta: MetaFunction, schema: OperatorSchema, operator: str) -> MetaFunction:
+def _with_dtypes(
+    meta: MetaFunction, schema: OperatorSchema, allowed_of: Sequence[tuple[int, AllowedDtypes]], operator: str
+) -> MetaFunction:
     """Wrap a meta function to accept only the dtypes that the prototype lists, as the kernel does."""
     checks = [
         (n, schema.arguments[n].name, _torch_dtypes(allowed), allowed.listed)
-        for n, allowed in _allowed(schema)
+        for n, allowed in allowed_of
         if allowed.mask != ANY
     ]
     if not checks:
@@ -325,9 +331,11 @@ def _plan(
     schema: OperatorSchema,
     relation: Relation | MetaFunction | None,
     call: AclnnCall,
+    allowed_of: Sequence[tuple[int, AllowedDtypes]],
     torch_schema: torch.FunctionSchema,
 ) -> KernelPlan:
-    dtypes = dtype_arguments(torch_schema)
+    computed = any(argument.part is Part.COMPUTED for argument in call.arguments)
+    dtypes = dtype_arguments(torch_schema) if computed else ()
     parameters = tuple([_parameter(schema, argument, dtypes) for argument in call.arguments])
     positions = {a.parameter.name: n for n, a in enumerate(schema.arguments) if not a.is_tensor}
     positions |= {a.parameter.name: n for n, a in enumerate(schema.arguments) if a.is_tensor}
@@ -337,7 +345,7 @@ def _plan(
         )
         for name in call.unused
     )
-    tensors = tuple(TensorPlan(n, allowed.mask, allowed.listed) for n, allowed in _allowed(schema))
+    tensors = tuple([TensorPlan(n, allowed.mask, allowed.listed) for n, allowed in allowed_of])
     shapes = _shape_code(schema, relation) if isinstance(relation, Relation) else None
     declared = "" if call.declared is None else call.declared.place
     confirm = partial(_confirm, schema.prototype, call) if call.declared is None else None

@@ -106,7 +106,7 @@ class PlannedOperator:
         namespace, name = self.namespace, self.schema.name
         plans = [self.plan, *(other.plan for other in self.others)]
         changes = [
-            HandleChange(lambda: register_meta(definition.overload, self.meta, override=True)),
+            HandleChange(lambda: register_meta(definition.overload, self.meta, override=True, own=True)),
             HandleChange(
                 lambda: KernelHandle(definition, kernels().register_kernel, namespace, name, plans, self.choose)
             ),

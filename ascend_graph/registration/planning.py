@@ -238,6 +238,8 @@ class _Planner:
         self.author = ask_author(prototype)
         if self.author is not None and self.author.relation is not None:
             self.relation = self.author.relation
+            if self.request.overload is None:
+                self.relation = complete_relation(prototype, self.relation)
             asked = f", which answered {self.author.questions} questions" if self.author.questions else ""
             self.origin = f"found from {self.author.source}{asked}" if asked else self.author.source
 

@@ -68,7 +68,8 @@ def _with_dtypes(tensor: Tensor, output: Parameter, prototype: OpPrototype, rela
                 continue
         dtype = _declared(tensor, output, assumed, list(inputs.values()), prototype.op_type)
         alternatives.append(alternative if dtype is None else replace(alternative, dtype=dtype))
-    return replace(tensor, alternatives=tuple(alternatives))
+    same = all(new is old for new, old in zip(alternatives, tensor.alternatives, strict=True))
+    return tensor if same else replace(tensor, alternatives=tuple(alternatives))
 
 
 def _declared(

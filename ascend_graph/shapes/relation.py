@@ -60,6 +60,8 @@ class Relation(Statement):
     #: The lowered forms by attr kinds, and whether they are whole. Programs for several targets share one form.
     _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    __hash__ = Statement.__hash__
+
     def __reduce__(self) -> tuple[Callable[[str], Relation], tuple[str]]:
         """Pickle the text: programs, which evaluated relations keep, are closures."""
         return parse_relation, (str(self),)

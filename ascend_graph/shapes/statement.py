@@ -50,15 +50,27 @@ class Statement:
     @property
     def attr_names(self) -> frozenset[str]:
         """Names that are attrs if the operator has such attrs: free names, and dimensions."""
-        return self.free_names.union(*map(bound_names, self.input_tensors))
+        if "attrs" not in self._facts:
+            self._facts["attrs"] = self.free_names.union(*map(bound_names, self.input_tensors))
+        found: frozenset[str] = self._facts["attrs"]
+        return found
 
     def expressions(self) -> list[Expr]:
         """Return all expressions of the relation: sizes, dtypes, conditions and clauses."""
         return _expressions(self)
 
+    def __hash__(self) -> int:
+        if "hash" not in self._facts:
+            self._facts["hash"] = hash((self.input_tensors, self.output_tensors, self.clauses))
+        found: int = self._facts["hash"]
+        return found
+
     def __str__(self) -> str:
-        text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
-        return text + (f" where {', '.join(map(str, self.clauses))}" if self.clauses else "")
+        if "text" not in self._facts:
+            text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
+            self._facts["text"] = text + (f" where {', '.join(map(str, self.clauses))}" if self.clauses else "")
+        found: str = self._facts["text"]
+        return found
 
 
 def dtype_symbols(relation: Statement) -> frozenset[str]:

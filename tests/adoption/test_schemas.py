@@ -319,3 +319,156 @@ def _(x):
     return x.new_empty((x.shape[0],))
 """
     assert decision(adopted({"ops.py": source}), "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"
+
+
+BUILDER = """
+from torch.library import Library
+_library = None
+def get_library():
+    global _library
+    if _library is None:
+        try:
+            _library = Library("mine", "DEF")
+        except RuntimeError:
+            _library = Library("mine", "FRAGMENT")
+    return _library
+class Builder:
+    def __init__(self, name):
+        self.name = name
+    def prepare(self):
+        self.register(self.signature())
+        self.register_meta()
+    def register(self, schemas):
+        for schema in [schemas] if isinstance(schemas, str) else schemas:
+            get_library().define(schema)
+    def load(self):
+        return load(name=self.name, sources=self.sources())
+"""
+BUILT = """
+import torch
+from torch.library import impl
+from package.builders import Builder, get_library
+class HalfBuilder(Builder):
+    def __init__(self):
+        super().__init__("half")
+    def sources(self):
+        return ["csrc/half.cpp"]
+    def signature(self):
+        return SCHEMA
+    def register_meta(self):
+        @impl(get_library(), self.name, "Meta")
+        def half_meta(x, scale=1.0):
+            shape = list(x.shape)
+            shape[-1] = shape[-1] // 2
+            return x.new_empty(shape)
+builder = HalfBuilder()
+builder.prepare()
+@impl(get_library(), builder.name, "PrivateUse1")
+def half(x, scale=1.0):
+    module = builder.load()
+    return module.half(x, scale)
+"""
+HALF_CPP = """
+at::Tensor half(const at::Tensor &x, double scale) {
+    std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
+    shape[x.dim() - 1] = x.size(x.dim() - 1) / 2;
+    at::Tensor y = at::empty(shape, x.options());
+    EXEC_NPU_CMD(aclnnHalf, x, scale, y);
+    return y;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("half", &half); }
+"""
+HALF_PROTOTYPE = """
+REG_OP(Half).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).ATTR(scale, Float, 1.0)
+    .OP_END_FACTORY_REG(Half)
+"""
+SCHEMAS_OF_METHODS = {
+    "a literal": '"half(Tensor x, float scale=1.0) -> Tensor"',
+    "a sum with an attribute": 'self.name + "(Tensor x, float scale=1.0) -> Tensor"',
+    "a list": '[f"{self.name}(Tensor x, float scale=1.0) -> Tensor"]',
+}
+
+
+def built_files(schema: str = SCHEMAS_OF_METHODS["a literal"]) -> dict[str, str]:
+    return {
+        "src/package/__init__.py": "",
+        "src/package/builders/__init__.py": "from .builder import Builder, get_library\n",
+        "src/package/builders/builder.py": BUILDER,
+        "half/half.py": BUILT.replace("SCHEMA", schema),
+        "half/csrc/half.cpp": HALF_CPP,
+        "half/half_proto.h": HALF_PROTOTYPE,
+    }
+
+
+@pytest.mark.parametrize("form", SCHEMAS_OF_METHODS)
+def test_operators_that_classes_state_are_bound_by_the_functions_that_they_load(form: str, adopted: Adopt) -> None:
+    report = adopted(built_files(SCHEMAS_OF_METHODS[form]))
+    (one,) = report.decisions
+    assert (one.name, one.eager, one.subject) == ("mine::half", "torch.ops.mine.half", "Half")
+    assert one.relation == "x[*x_rest, x_last] -> y[*x_rest, x_last // 2]: x"
+    assert one.has_meta
+    assert not one.defined_from
+    assert report.diagnostics == ()
+
+
+def test_a_class_whose_schema_is_computed_is_reported_where_it_is_defined(adopted: Adopt) -> None:
+    report = adopted(built_files("make_schema()"))
+    assert "mine::half" not in [one.name for one in report.decisions]
+    (found,) = [one for one in report.diagnostics if "the schema is computed" in one.message]
+    assert found.file == "src/package/builders/builder.py"
+
+
+def test_methods_of_torchscript_classes_are_not_operators(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x) { return at::empty_like(x); }\n"
+            "struct Model : torch::CustomClassHolder { void run(at::Tensor x); at::Tensor f(at::Tensor x); };\n"
+            "TORCH_LIBRARY(mine, m) {\n"
+            '    m.class_<Model>("Model").def(torch::init<>()).def("run", &Model::run)\n'
+            '        .def("name", [](const c10::intrusive_ptr<Model>& one) { return one->name; }).def("f", &f);\n'
+            '    m.def("f(Tensor x) -> Tensor");\n}\n'
+            'TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("f", &f); }\n'
+        }
+    )
+    assert [one.name for one in report.decisions] == ["mine::f"]
+    assert report.diagnostics == ()
+
+
+def namespaced(cmake: dict[str, str]) -> dict[str, str]:
+    source = (
+        "at::Tensor f(const at::Tensor &x) { return at::empty_like(x); }\n"
+        'TORCH_LIBRARY(MODULE_NAME, m) { m.def("f(Tensor x) -> Tensor"); }\n'
+        'TORCH_LIBRARY_IMPL(MODULE_NAME, PrivateUse1, m) { m.impl("f", &f); }\n'
+    )
+    return {"inner/csrc/ops.cpp": source} | cmake
+
+
+@pytest.mark.parametrize(
+    "cmake",
+    [
+        {"CMakeLists.txt": 'set(MODULE_NAME "mine" CACHE STRING "")\nadd_definitions(-DMODULE_NAME=${MODULE_NAME})\n'},
+        {"inner/CMakeLists.txt": "target_compile_definitions(ops PRIVATE MODULE_NAME=mine)\n"},
+        {"inner/setup.py": 'args = ["-DMODULE_NAME=mine"]\n', "other/setup.py": 'args = ["-DMODULE_NAME=other"]\n'},
+    ],
+)
+def test_a_namespace_that_build_files_define_is_the_one_of_the_nearest(cmake: dict[str, str], adopted: Adopt) -> None:
+    assert [one.name for one in adopted(namespaced(cmake)).decisions] == ["mine::f"]
+
+
+def test_a_namespace_that_build_files_define_differently_is_reported(adopted: Adopt) -> None:
+    cmake = {f"{name}/CMakeLists.txt": f"add_definitions(-DMODULE_NAME={name})\n" for name in ("one", "other")}
+    report = adopted(namespaced(cmake))
+    assert report.decisions == ()
+    assert "the namespace is 'MODULE_NAME', which the build decides" in report.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    "form", ["f.register_autograd(backward)", "torch.library.register_autograd('mine::f', backward)"]
+)
+def test_a_gradient_that_python_registers_is_stated(form: str, adopted: Adopt) -> None:
+    source = (
+        "import torch\n@torch.library.custom_op('mine::f', mutates_args=())\n"
+        f"def f(x: torch.Tensor) -> torch.Tensor:\n    return torch.empty_like(x)\n{form}\n"
+    )
+    (one,) = adopted({"ops.py": source}).decisions
+    assert "gradient: the library's own, which stays: ops.py:5" in one.evidence

@@ -36,9 +36,17 @@ class BoundOperator:
 
 
 def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]:
-    """Yield the operators of a repository's bound functions; those without any tensor are left out."""
+    """Yield the operators of a repository's bound functions.
+
+    Those without any tensor, and those that the kernel of an operator with a schema calls, are left out.
+    """
     by_module: dict[tuple[str, str], list[BoundFunction]] = {}
+    defined = {one.schema.name for one in findings.definitions if not one.inferred}
+    kernels = [one.function for one in findings.implementations if one.name in defined and not one.is_meta]
+    called = {name for function in kernels for name in findings.bound_by(function)}
     for one in findings.bound_functions:
+        if one.name.rpartition(".")[2] in called:
+            continue
         key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
         by_module.setdefault(key, []).append(one)
     taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}

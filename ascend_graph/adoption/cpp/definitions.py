@@ -6,10 +6,11 @@ import ast
 import bisect
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ascend_graph.adoption.cpp.build_macros import Macros, build_macros, macro_value
 from ascend_graph.adoption.cpp.device_registry import resolve_dispatches
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.function_names import function_name, function_of, text_of
@@ -83,10 +84,11 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
                     _read_functions(read_source(header), file, findings)
     resolve_dispatches((source.code for _, source in sources), findings)
     modules = {relative(path, root): source for path, source in sources}
+    macros = build_macros(paths, root)
     for path, source in sources:
         if "TORCH_LIBRARY" in source.text or "RegisterOperators" in source.text or "PYBIND11_MODULE" in source.text:
             source.add_included(path)
-            _Reader(source, relative(path, root), findings).read()
+            _Reader(source, relative(path, root), findings, macros).read()
             read_bindings(source, relative(path, root), findings, modules)
 
 
@@ -176,8 +178,8 @@ def _enumerators(code: str) -> Iterator[tuple[str, str]]:
 class _Reader:
     """Reader of one file."""
 
-    def __init__(self, source: SourceText, file: str, findings: Findings) -> None:
-        self.source, self.file, self.findings = source, file, findings
+    def __init__(self, source: SourceText, file: str, findings: Findings, macros: Macros) -> None:
+        self.source, self.file, self.findings, self.macros = source, file, findings, macros
 
     def place(self, offset: int) -> SourcePlace:
         return SourcePlace(self.file, self.source.line_of(offset))
@@ -224,8 +226,8 @@ class _Reader:
 
     def block(self, namespace: str, key: str, variable: str, start: int, end: int) -> None:
         body = self.source.code[start:end]
-        if not re.fullmatch(r"[A-Za-z_]\w*", namespace) or namespace == "TORCH_EXTENSION_NAME":
-            value = string_of(namespace)
+        if not _IDENTIFIER.fullmatch(namespace) or namespace == "TORCH_EXTENSION_NAME" or namespace in self.macros:
+            value = string_of(namespace) or macro_value(namespace, self.file, self.macros)
             if value is None:
                 self.findings.report(
                     self.place(start),
@@ -239,7 +241,7 @@ class _Reader:
         pattern = re.compile(
             rf"(?:\b{name}\s*|(?<=\))\s*)\.\s*(?P<what>def|impl|impl_UNBOXED|impl_abstract_pystub)\s*\("
         )
-        self.registrations(namespace, key, start, end, pattern)
+        self.registrations(namespace, key, start, end, pattern, self.classes(name, start, end))
         users = [
             match
             for match in re.finditer(r"\b([A-Za-z_]\w*)\s*\(", body)
@@ -253,13 +255,29 @@ class _Reader:
             for one, given, _ in calls(text, pattern):
                 self.registration(namespace, key, one["what"], given, start + match.start())
 
+    def classes(self, variable: str, start: int, end: int) -> list[range]:
+        """Return where classes of TorchScript are bound, ``m.class_<T>("T").def(…)``: their methods are not operators."""
+        found = []
+        code = self.source.code
+        for match in re.compile(rf"\b{variable}\s*\.\s*class_\s*<").finditer(code, start, end):
+            offset = match.end()
+            while offset < end and code[offset] != ";":
+                close = close_of(code, offset) if code[offset] in "([{" else offset
+                offset = max(close, offset) + 1
+            found.append(range(match.start(), offset))
+        return found
+
     def body_of(self, name: str) -> str:
         found = self.source._names.get(name, ())
         return (found[-1].body or "") if found else ""
 
-    def registrations(self, namespace: str, key: str, start: int, end: int, pattern: re.Pattern[str]) -> None:
+    def registrations(
+        self, namespace: str, key: str, start: int, end: int, pattern: re.Pattern[str], classes: Sequence[range] = ()
+    ) -> None:
         code = self.source.code
         for match in pattern.finditer(code, start, end):
+            if any(match.start() in one for one in classes):
+                continue
             close = close_of(code, match.end() - 1)
             if close < 0:
                 self.findings.report(

@@ -9,7 +9,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import FORGET, LAMBDA, REFERENCE, STRUCTURE
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, RAISED, Callee, Evaluation
+from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.sizes import item_of
@@ -90,6 +90,8 @@ class CallEvaluator(Evaluation):
         if isinstance(owner, Record) and isinstance(node.func.value, ast.Name):
             scope[node.func.value.id] = UNKNOWN  # a method may assign any member
             return UNKNOWN
+        if isinstance(owner, Unknown) and not self.is_cpp:
+            return self.helper(f"{METHOD}{name}", node, scope, arguments, keywords)
         return self.viewed(owner, name, arguments) if name == "permute" else method_result(owner, name, arguments)
 
     def viewed(self, owner: Any, name: str, arguments: list[Any]) -> Any:

@@ -48,6 +48,8 @@ class FileScope:
     constants: Mapping[str, Any]
 
 
+#: Mark in front of the name of a method of something unknown, such as a module that is loaded at run time.
+METHOD = "."
 #: Looks a helper function up by its name as written and the number of arguments.
 Lookup = Callable[[str, int], "Callee | None"]
 
