@@ -252,12 +252,15 @@ def _parts_of_an_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
     if not captures or finding.kind != "memory is not shared" or says is None or int(says[1]) < 2:
         return False
-    if (narrowed := without_parts(program)) != program:
-        return is_right(narrowed, finding.mode)
+    if (narrowed := without_parts(program)) != program and is_right(narrowed, finding.mode):
+        return True
     pairs = re.findall(r"argument (\d+) and output (\d+)", says[2])
-    parts = {name: node.args for node in program.nodes if len(node.targets) > 1 for name in node.targets}
+    parts: dict[str, str] = {}  # with views of them
+    for node in program.nodes:
+        if node.args and (len(node.targets) > 1 or node.args[0] in parts):
+            parts |= dict.fromkeys(node.targets, parts.get(node.args[0], node.args[0]))
     return len(pairs) == len(says[2].split(", ")) and all(
-        program.inputs[int(i)].grad and program.inputs[int(i)].name in parts.get(program.outputs[int(k)], ())
+        program.inputs[int(i)].grad and program.inputs[int(i)].name == parts.get(program.outputs[int(k)])
         for i, k in pairs
     )
 
