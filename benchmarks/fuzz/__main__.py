@@ -93,7 +93,9 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--modes", default="", help=f"of {', '.join(MODES)}; each program has its own without it")
     parser.add_argument("--workers", type=int, default=0, help="processes; as many as cores without it")
-    parser.add_argument("--limit", type=float, default=180.0, help="seconds that one mode of one program may take")
+    parser.add_argument(
+        "--limit", type=float, default=180.0, help="seconds of processor time for one mode of one program"
+    )
     parser.add_argument("--minimize", default="", metavar="ITEM", help="'program 5' or 'operator 5', with one mode")
     parser.add_argument("--planted", nargs="*", metavar="NAME", help="plant faults, all or these")
     parser.add_argument("--unreached", action="store_true")

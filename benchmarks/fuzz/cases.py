@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from benchmarks.fuzz.generate import extend
-from benchmarks.fuzz.operators import NUMBERS, FuzzOperator, InputSpec, attr_value, draw_operator
+from benchmarks.fuzz.operators import (
+    NUMBERS,
+    TORCH_NUMBERS,
+    AttrSpec,
+    FuzzOperator,
+    InputSpec,
+    attr_value,
+    draw_operator,
+    dtype_list,
+)
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine
+from benchmarks.fuzz.variations import varied
 
 #: Expressions that make an argument from an input of the program.
 _FEEDS = ("{0}",) * 6 + (
@@ -24,7 +35,7 @@ class _Case:
     """Inputs of a call under construction."""
 
     def __init__(self, seed: int, op: FuzzOperator) -> None:
-        self.random = Random(f"case {seed}")
+        self.random, self.wide = Random(f"case {seed}"), Random(f"wide case {seed}")
         self.op, self.inputs = op, list[Input]()
         self.rank = self.random.choice([1, 1, 1, 2, 0]) if len(op.inputs[0].dims) > 1 else self.random.choice([1, 1, 2])
         self.dtype = self.random.choice(op.dtypes)
@@ -51,11 +62,15 @@ class _Case:
         """Return the text of an argument, and add the inputs that it needs."""
         r = self.random
         if spec.kind == "list":
+            if self.wide.random() < 0.3:
+                return self.parts(spec)
             return f"[{', '.join(self.tensor(spec, i) for i in range(r.randint(1, 3)))}]"
         if spec.kind == "optional" and r.random() < 0.45:
             return "None"
         name = self.tensor(spec)
         feed = r.choice(_FEEDS)
+        if not self.op.in_place and self.inputs[-1].sizes and self.wide.random() < 0.1:
+            feed = "{0}[:1].expand({0}.shape)"
         if spec.name == self.op.in_place and self.op.functional == "author":
             # The node writes to its input, and nothing else reads that; a view of the same memory is another value.
             self.nodes.append(ProgramLine("({0} * 1).unsqueeze(0)", (name,), (f"w{len(self.nodes)}",)))
@@ -70,6 +85,25 @@ class _Case:
             return target
         return feed.format(name) if len(self.inputs[-1].sizes) or "shape" not in feed else name
 
+    def parts(self, spec: InputSpec) -> str:
+        """Return a list that is empty, or whose length is a size."""
+        if self.wide.random() < 0.3:
+            return "[]"
+        whole = self.tensor(replace(spec, dims=(f"u{len(self.inputs)}", *spec.dims)))
+        return f"list({whole}.unbind(0))"
+
+    def value(self, a: AttrSpec) -> str:
+        """Return an attr's value: of a numeric one sometimes a size, or the program's number."""
+        if a.type == "ListType":  # an int[], which takes torch's numbers alone
+            names = {number: name for name, number in NUMBERS.items()}
+            return repr([TORCH_NUMBERS[names[n]] for n in dtype_list(self.random, self.op.dtypes)])
+        drawn = repr(attr_value(self.random, a.type))
+        sized = [i.name for i in self.inputs if i.sizes]
+        if a.type not in ("Int", "ListInt") or not sized or self.wide.random() > 0.25:
+            return "None" if a.schema_type.endswith("?") and self.wide.random() < 0.3 else drawn
+        size = self.wide.choice([f"{self.wide.choice(sized)}.shape[0]", "n"])
+        return size if a.type == "Int" else f"[{size}, 1]"
+
     def attrs(self) -> list[str]:
         """Return the attrs as keyword arguments; one with a default may be left out."""
         found = []
@@ -80,12 +114,9 @@ class _Case:
             defaulted = a.default is not None and (a.type != "Type" or self.op.route == "own")
             if defaulted and self.random.random() < 0.5:
                 continue
-            value: Any = (
-                _DTYPE_NAMES[self.random.choice([0, 1, 27])]
-                if a.type == "Type"
-                else repr(attr_value(self.random, a.type))
-            )
-            if a.type == "Int" and any(f"+ {a.name}" in w for o in self.op.outputs for w in o.written):
+            value: Any = _DTYPE_NAMES[self.random.choice([0, 1, 27])] if a.type == "Type" else self.value(a)
+            counts = any(o.count == a.name or f"+ {a.name}" in w for o in self.op.outputs for w in o.written)
+            if a.type == "Int" and counts and value.lstrip("-").isdigit():
                 value = repr(abs(int(value)))
             found.append(f"{a.label}={value}")
         return found
@@ -120,6 +151,8 @@ def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     sizes = [first]
     if r.random() < 0.6:
         sizes += [{name: r.randint(2, 6) for name in names} for _ in range(2)]
+    if names and case.wide.random() < 0.25:
+        sizes = [{**one, case.wide.choice(names): case.wide.choice([0, 1, 1])} for one in sizes]
     program = FuzzProgram(seed, tuple(case.inputs), tuple(nodes), tuple(outputs), tuple(sizes), (op,))
     return extend(program, r.choice([0, 0, 1, 2, 4]))
 
@@ -138,7 +171,7 @@ def generate_case(seed: int, kind: str = "operator") -> FuzzProgram:
     A seed alone decides whether a program is differentiated, so lines are drawn anew each time if more is asked for.
     """
     for number in range(50 if kind == "operator" else 1000):
-        op = draw_operator(seed, number)
+        op = varied(draw_operator(seed, number), Random(f"varied {seed} {number}"))
         if not _WANTED[kind](op):
             continue
         program = operator_program(seed if kind == "operator" else seed + 100_003 * number, op)

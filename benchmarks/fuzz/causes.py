@@ -15,6 +15,9 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"cannot be captured: torch_npu has no kernel of it for the device", "torch_npu computes an operator on the CPU, which a capture does not take"),
     (r"an argument is named 'mode', and the operator writes to an argument", "PyTorch takes no operator that writes and has an argument called mode (W16)"),
     (r"it writes to an argument and returns a list of tensors", "PyTorch takes no operator that writes and returns a list of tensors (W17)"),
+    (r"required parameter '(?P<name>\w+)' is null\s+arguments: .*\b(?P=name)=\[\]", "an empty list is a null pointer, which the function refuses where the list is required"),
+    (r"node \w+ \((?P<op>\w+)\): \w+ is DOUBLE; expected FLOAT", "GE's {op} has no DOUBLE"),
+    (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
@@ -22,10 +25,13 @@ CAUSES: tuple[tuple[str, str], ...] = (
 
 def cause_of(message: str, program: FuzzProgram) -> str:
     """Return the cause that a refusal names, or an empty text."""
-    if program.operators and re.search(r"forward[- ]mode|forward AD|jvp", message):
+    silent = any(not (op.backward or op.forward) for op in program.operators)
+    if silent and re.search(r"forward[- ]mode|forward AD|jvp", message):
         return "forward mode over an operator that has no forward rule"
     if "Batching rule not implemented" in message and any(op.batch is None for op in program.operators):
         return "torch.vmap over an operator that declares no batch="
+    if "modified by an inplace operation" in message and any(op.form == "saved" for op in program.operators):
+        return "a program that writes to an output, which the gradient keeps"
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):
             return cause.format(**found.groupdict())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,7 @@ def _promised(result: modes.ModeResult, mode: str) -> modes.ModeResult:
 def run_mode(program: FuzzProgram, mode: str, expected: Sequence[modes.ModeResult]) -> tuple[int, FuzzFinding | None]:
     """Return the number of compared calls, and the first difference."""
     compared = 0
-    if mode in ("jvp", "vmap"):
+    if mode in modes.TRANSFORMS:
         try:
             expected = [modes.transformed(program, "cpu", mode)]
         except (RuntimeError, NotImplementedError, ValueError, IndexError, TypeError):
@@ -146,6 +147,8 @@ def work(
         refused = _registered(program)
         if refused is None:
             tally = check_program(program, options.get("modes") or modes.drawn(program), skip, starting)
+        elif cause := cause_of(refused.message, program):
+            tally = FuzzTally(items=1, refused=Counter([cause]))
         else:
             tally = FuzzTally(items=1, findings=[refused])
         tally.kind = "operator" if program.operators else "program"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.fuzz.modes import ModeResult, call_once
+from benchmarks.fuzz.modes import TRANSFORMS, ModeResult, call_once
 from benchmarks.fuzz.programs import FuzzProgram, make_arguments
 from benchmarks.operators.trees import difference, tensors
 
@@ -75,7 +75,7 @@ def differs(
             continue
         if difference(getattr(actual, what), getattr(expected, what), "cpu", with_values=False):
             return f"form of {what}", message
-        if mode in ("jvp", "vmap"):  # a dispatch mode does not see inside their transforms
+        if mode in TRANSFORMS:  # a dispatch mode does not see inside their transforms
             return f"value of {what}", message
         others = [getattr(r, what) for r in _disturbed(program, call)]
         rest, comparable = _undetermined(getattr(actual, what), getattr(expected, what), others)

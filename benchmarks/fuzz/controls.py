@@ -45,6 +45,35 @@ def with_copied_outputs(program: FuzzProgram) -> FuzzProgram:
     return replace(program, nodes=program.nodes + copies, outputs=outputs)
 
 
+def with_used_inputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program that returns a copy of each of its tensors, too."""
+    names = {i.name: f"used{n}" for n, i in enumerate(program.inputs)}
+    copies = tuple(ProgramLine("{0}.clone()", (name,), (copy,)) for name, copy in names.items())
+    return replace(program, nodes=program.nodes + copies, outputs=(*program.outputs, *names.values()))
+
+
+_PART = re.compile(r"\{0\}\.split\(1, (-?\d+)\)\[-1\]")
+
+
+def without_parts(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with ``narrow`` in the place of the last part of a ``split``."""
+    part = r"{0}.narrow(\1, {0}.shape[\1] - 1, 1)"
+    return replace(program, nodes=tuple(replace(n, text=_PART.sub(part, n.text)) for n in program.nodes))
+
+
+_SQUEEZE = re.compile(r"\{0\}\.squeeze\((-?\d*)\)")
+
+
+def with_reshapes(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with ``reshape`` in the place of ``squeeze``."""
+
+    def reshape(match: re.Match[str]) -> str:
+        only = f" or i != {match[1]} % {{0}}.dim()" if match[1] else ""
+        return f"{{0}}.reshape([n for i, n in enumerate({{0}}.shape) if n != 1{only}])"
+
+    return replace(program, nodes=tuple(replace(n, text=_SQUEEZE.sub(reshape, n.text)) for n in program.nodes))
+
+
 def exact_gelu(program: FuzzProgram) -> FuzzProgram:
     nodes = tuple(replace(node, text=TANH.sub("approximate='none'", node.text)) for node in program.nodes)
     return replace(program, nodes=nodes)
@@ -74,7 +103,7 @@ def converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Ite
 
 @contextmanager
 def separated_values() -> Iterator[None]:
-    """Give each written argument a value of its own within the block, in all GE graphs."""
+    """Give each written argument and each returned copy a value of its own within the block, in all graphs."""
     from ascend_graph.registration.writing import graph_passes
 
     graph_passes.install()
@@ -82,7 +111,9 @@ def separated_values() -> Iterator[None]:
 
     def prepared(module: torch.fx.GraphModule, *, captured: bool) -> torch.fx.GraphModule:
         made = graph_passes._copied(original(module, captured=captured))
-        graph_passes.separate_written_values(made.graph)
+        graph_passes.keep_returned_copies(made.graph)
+        if not captured:
+            graph_passes.separate_written_values(made.graph)
         made.recompile()
         return made
 

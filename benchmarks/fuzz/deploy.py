@@ -16,7 +16,7 @@ import torch
 import ascend_graph
 from ascend_graph.host import build_operator_package
 from benchmarks.fuzz import reference
-from benchmarks.fuzz.operators import NUMBERS, FuzzOperator, prototype, relation, schema
+from benchmarks.fuzz.operators import NUMBERS, TORCH_NUMBERS, FuzzOperator, prototype, relation, schema
 
 #: Namespace of operators with their authors' own schemas.
 NAMESPACE = "fuzzed"
@@ -69,29 +69,49 @@ def _arguments(op: FuzzOperator) -> dict[str, Any] | None:
     return pairs or None
 
 
-def _gradient(op: FuzzOperator) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the gradient of the same sums, as an author writes it by hand, and its ``setup_context``.
+def _functions(op: FuzzOperator, *, of: str) -> Any:
+    """Return ``backward=`` or ``forward=`` by the same sums, in the form in which the operator has them.
 
-    It saves no outputs: a program that writes to one could not be differentiated then, unlike the reference.
+    A pair saves no outputs: a program that writes to one could not be differentiated then, unlike the reference.
     """
     data = op.data()
+    places = [place for place in op.order if place < len(op.inputs)]
+
+    def values(saved: Sequence[Any]) -> list[Any]:
+        """Return the inputs in the prototype's order, from those in the schema's."""
+        return [saved[places.index(place)] for place in range(len(op.inputs))]
+
+    def compute(ctx: Any, saved: Sequence[Any], given: Sequence[Any]) -> Any:
+        inputs = values(saved)
+        if of == "backward":
+            results = [reference.gradient(data, inputs, list(given), place) for place in places]
+            return (
+                tuple(results)
+                if op.form != "pair"
+                else (*results, *[None] * (len(ctx.needs_input_grad) - len(results)))
+            )
+        made = reference.tangents(data, inputs, values(list(given)[: len(places)]))
+        return tuple(made) if len(made) > 1 else made[0]
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None) -> None:
-        ctx.save_for_backward(*(inputs[n] for n, place in enumerate(op.order) if place < len(op.inputs)))
+        getattr(ctx, "save_for_backward" if of == "backward" else "save_for_forward")(*inputs[: len(places)])
 
-    def backward(ctx: Any, *grads: Any) -> Any:
+    if op.form == "pair":
+        return lambda ctx, *given: compute(ctx, ctx.saved_tensors, given), setup_context
+    if op.form == "names":
+        labels = [op.inputs[place].label for place in places]
+        scope: dict[str, Any] = {"compute": compute}
+        exec(
+            f"def named(ctx, *given, {', '.join(labels)}):\n    return compute(ctx, [{', '.join(labels)}], given)",
+            scope,
+        )
+        return scope["named"]
+
+    def from_context(ctx: Any, *given: Any) -> Any:
         saved = list(ctx.saved_tensors)
-        given = {}
-        for place in op.order:
-            if place < len(op.inputs):
-                given[place] = saved.pop(0)
-        results = []
-        for place in op.order:
-            if place < len(op.inputs):
-                results.append(reference.gradient(data, [given[i] for i in range(len(op.inputs))], list(grads), place))
-        return (*results, *[None] * (len(ctx.needs_input_grad) - len(results)))
+        return compute(ctx, saved[: len(places)], given)
 
-    return backward, setup_context
+    return from_context
 
 
 def _converter(op: FuzzOperator) -> Callable[..., Any]:
@@ -99,7 +119,8 @@ def _converter(op: FuzzOperator) -> Callable[..., Any]:
 
     def convert(*args: Any, **kwargs: Any) -> Any:
         inputs = dict(zip((place for place in op.order if place < len(op.inputs)), args, strict=False))
-        attrs = {a.name: kwargs.get(a.label, a.default) for a in op.attrs}
+        attrs = {a.name: kwargs.get(a.label, a.omitted) for a in op.attrs}
+        attrs = {name: value for name, value in attrs.items() if value is not None}
         raw = getattr(ascend_graph.raw_ops, op.name)
         return raw(*(inputs.get(place) for place in range(len(op.inputs))), **attrs)
 
@@ -113,7 +134,9 @@ def register(op: FuzzOperator) -> Any:
     package = _PACKAGES[op.name]
     options: dict[str, Any] = {"shape": relation(op)}
     if op.backward:
-        options["backward"] = _gradient(op)
+        options["backward"] = _functions(op, of="backward")
+    if op.forward:
+        options["forward"] = _functions(op, of="forward")
     if op.batch is not None and op.route != "aclnn":
         options["batch"] = op.batch
     if op.route == "overload":
@@ -146,7 +169,10 @@ def reference_function(op: FuzzOperator) -> Callable[..., Any]:
             inputs[place] = list(value) if isinstance(value, (list, tuple)) else value
         attrs = {}
         for a in op.attrs:
-            value = kwargs.get(a.label, a.default)
+            value = kwargs.get(a.label, a.omitted)
+            value = a.default if value is None else value
+            if a.type == "ListType" and a.label in kwargs:
+                value = [NUMBERS[name] for n in value for name, number in TORCH_NUMBERS.items() if number == n]
             attrs[a.name] = NUMBERS[str(value).removeprefix("torch.")] if isinstance(value, torch.dtype) else value
         outputs = reference.evaluate(data, inputs, attrs)
         returned = []

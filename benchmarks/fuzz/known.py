@@ -20,6 +20,9 @@ from benchmarks.fuzz.controls import (
     separated_values,
     with_copied_outputs,
     with_copies,
+    with_reshapes,
+    with_used_inputs,
+    without_parts,
 )
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
@@ -149,12 +152,13 @@ def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 
 def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a value is written to two inputs, or written to one and returned (W20, W21).
+    """Return whether a value is written to two inputs, or written to one and returned (W20 to W22).
 
     The same program is right once each written input has a value of its own.
     """
     kinds = ("value of arguments", "value of outputs", "memory is shared")
-    if finding.mode not in ("ge", "ge_dynamic") or finding.kind not in kinds or is_right(program, finding.mode):
+    compiled = finding.mode.startswith(("ge", "npugraph_ex")) and not any(op.written for op in program.operators)
+    if not compiled or finding.kind not in kinds or is_right(program, finding.mode):
         return False
     with separated_values():
         return is_right(program, finding.mode)
@@ -248,14 +252,80 @@ def _parts_of_an_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
     if not captures or finding.kind != "memory is not shared" or says is None or int(says[1]) < 2:
         return False
+    if (narrowed := without_parts(program)) != program and is_right(narrowed, finding.mode):
+        return True
     pairs = re.findall(r"argument (\d+) and output (\d+)", says[2])
-    parts = {name: node.args for node in program.nodes if len(node.targets) > 1 for name in node.targets}
+    parts: dict[str, str] = {}  # with views of them
+    for node in program.nodes:
+        if node.args and (len(node.targets) > 1 or node.args[0] in parts):
+            parts |= dict.fromkeys(node.targets, parts.get(node.args[0], node.args[0]))
     return len(pairs) == len(says[2].split(", ")) and all(
-        program.inputs[int(i)].grad and program.inputs[int(i)].name in parts.get(program.outputs[int(k)], ())
+        program.inputs[int(i)].grad and program.inputs[int(i)].name == parts.get(program.outputs[int(k)])
         for i, k in pairs
     )
 
 
+def _unused_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether an input that no operator of a capture reads has another size than when it was captured.
+
+    The same program is right once it returns a copy of each input, too.
+    """
+    says = r"RuntimeError: The size of tensor a .* must match .*_acl_concrete_graph/acl_graph\.py"
+    raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
+    if not raises or finding.mode != "npugraph_ex_dynamic" or is_right(program, finding.mode):
+        return False
+    return is_right(with_used_inputs(program), finding.mode)
+
+
+def _symbolic_one(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether TorchAir's converter of ``squeeze`` keeps a dimension whose size is 1 by a guard.
+
+    The same program is right with ``reshape`` in its place.
+    """
+    if finding.kind not in ("raises", "form of outputs", "value of outputs", "value of arguments"):
+        return False
+    reshaped = with_reshapes(program)
+    if finding.mode != "ge_dynamic" or reshaped == program or is_right(program, finding.mode):
+        return False
+    return is_right(reshaped, finding.mode)
+
+
+def _squeeze_case(line: str) -> Case:
+    nodes = (ProgramLine("torch.tensor_split({0}, 3, -1)", ("x0",), ("v0", "v1", "v2")),)
+    nodes += (ProgramLine(line, ("v2",), ("v3",)), ProgramLine("{0}.add_(1)", ("v3",)))
+    program, finding = _case("ge_dynamic", _SCATTER, *nodes)
+    inputs = (replace(program.inputs[0], sizes=("b", "a")),)
+    return replace(program, inputs=inputs, sizes=({"a": 3, "b": 2},)), finding
+
+
+def _strided_copy(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether npugraph_ex removed the copy whose memory ``as_strided`` views: its offset is then another's.
+
+    The same program is right without the pass that removes copies.
+    """
+    from benchmarks.fuzz.modes import COPIES
+
+    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and not program.operators
+    if not captures or finding.kind != "value of outputs" or not any(".as_strided(" in n.text for n in program.nodes):
+        return False
+    return not is_right(program, finding.mode) and is_right(program, finding.mode + COPIES)
+
+
+def _unused_case(*outputs: str) -> Case:
+    view = ProgramLine("{0}.view({0}.shape)", ("x1",), ("v1",))
+    program, finding = _case("npugraph_ex_dynamic", _GROWN, _SINE, view, outputs=outputs)
+    inputs = (replace(program.inputs[0], sizes=(7,)), Input("x1", "float32", (3, "a")))
+    return replace(program, inputs=inputs), finding
+
+
+def _copy_case(copy: str) -> Case:
+    nodes = (_SLICE, ProgramLine("{0}.sub_(-1)", ("v1",)), ProgramLine(copy, ("v1",), ("v0",)), _as_strided("v0"))
+    program, finding = _case("npugraph_ex", "call 1: [0]: 2 of 2 values differ", *nodes, outputs=("v2",))
+    return replace(program, sizes=({"a": 4},)), replace(finding, kind="value of outputs")
+
+
+_SCATTER = "RuntimeError: node ScatterElements (ScatterElements): Index tensor must have the same number of dimensions as self tensor"
+_GROWN = "RuntimeError: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1 [_acl_concrete_graph/acl_graph.py:1535]"
 _SQUARE = ProgramLine("{0}.mul_({0})", ("x0",))
 _EXPAND = ProgramLine("{0}.expand(2, *{0}.shape)", ("x0",), ("v0",))
 _SLICE = ProgramLine("{0}[1:]", ("x0",), ("v1",))
@@ -341,6 +411,24 @@ KNOWN: tuple[KnownFault, ...] = (
         _parts_of_an_input,
         lambda: _parts_case(grad=True),
         lambda: _parts_case(grad=False),
+    ),
+    KnownFault(
+        "unused-input-grows",
+        _unused_input,
+        lambda: _unused_case("v0"),
+        lambda: _unused_case("v0", "v1"),
+    ),
+    KnownFault(
+        "symbolic-size-of-one",
+        _symbolic_one,
+        lambda: _squeeze_case("{0}.squeeze()"),
+        lambda: _squeeze_case("{0}.flatten()"),
+    ),
+    KnownFault(
+        "as-strided-of-a-removed-copy",
+        _strided_copy,
+        lambda: _copy_case("torch.clone({0})"),
+        lambda: _copy_case("{0} + 0.5"),
     ),
     KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),

@@ -15,12 +15,16 @@ import torch
 from benchmarks.fuzz.programs import FuzzProgram, make_arguments
 from benchmarks.operators.trees import Mover, tensors
 
-MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "export", "jvp", "vmap")
+#: Transforms of torch.func, and their compositions.
+TRANSFORMS = ("jvp", "vmap", "grad", "vmap_grad", "vmap_jvp", "jvp_grad")
+MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "export", *TRANSFORMS)
 #: End of a mode's name under which npugraph_ex runs without the pass that makes operators write in place.
 FUNCTIONAL = "_functional"
+#: End of a mode's name under which npugraph_ex runs without the pass that removes copies.
+COPIES = "_copies"
 #: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
 CONTROLS = {
-    "jvp": "jvp_cpu", "vmap": "vmap_cpu", "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
+    **{transform: f"{transform}_cpu" for transform in TRANSFORMS}, "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
 }  # fmt: skip
 
 
@@ -116,11 +120,13 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         return function
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
-    name = mode.removesuffix(FUNCTIONAL).removesuffix("_dynamic")
+    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix("_dynamic")
     backend = "aot_eager" if name == "traced" else _backend(name)
     options = {} if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False
+    if options is not None and mode.endswith(COPIES):
+        options["remove_noop_ops"] = False
     if options is not None and program.grad and "_dynamic" in mode:
         options["reuse_graph_pool_in_same_fx"] = False  # W11 of docs/wheel-faults.md ends every such program otherwise
     return torch.compile(function, backend=backend, dynamic="_dynamic" in mode, fullgraph=True, options=options)
@@ -129,7 +135,7 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
 def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]:
     """Yield each call's number and result; the first call is repeated at the end, to test kept state."""
     device = "cpu" if mode in CONTROLS.values() else "npu"
-    if mode.startswith(("jvp", "vmap")):
+    if mode.removesuffix("_cpu") in TRANSFORMS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield 0, transformed(program, device, mode.removesuffix("_cpu"))
@@ -152,7 +158,9 @@ def drawn(program: FuzzProgram) -> tuple[str, ...]:
         "npugraph_ex_dynamic" if dynamic and random.random() < 0.3 else "npugraph_ex",
     ]
     chosen += [mode for mode, often in (("export", 0.2), ("jvp", 0.4), ("vmap", 0.4)) if random.random() < often]
-    return tuple(mode for mode in chosen if mode not in ("jvp", "vmap") or functional(program))
+    if any(op.backward or op.forward for op in program.operators):
+        chosen += [mode for mode in TRANSFORMS if mode not in chosen and random.random() < 0.4]
+    return tuple(mode for mode in chosen if mode not in TRANSFORMS or functional(program))
 
 
 def functional(program: FuzzProgram) -> bool:
@@ -170,7 +178,7 @@ def _tensor_results(outputs: Any) -> tuple[torch.Tensor, ...]:
 
 
 def transformed(program: FuzzProgram, device: str, mode: str) -> ModeResult:
-    """Return the tangents of the program's floating outputs, or its outputs for a batch of two."""
+    """Return what a transform gives of the program's floating outputs; of a batch of two where it maps."""
     function = program.function(device)
     arguments = Mover(device)(make_arguments(program, 0))
     floating = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor) and a.is_floating_point()]
@@ -181,11 +189,21 @@ def transformed(program: FuzzProgram, device: str, mode: str) -> ModeResult:
             full[place] = value
         return _tensor_results(function(*full))
 
+    def loss(*given: torch.Tensor) -> torch.Tensor:
+        return torch.stack([o.float().square().sum() * (i + 1) for i, o in enumerate(call(*given))]).sum()
+
+    def tangents(*given: torch.Tensor) -> Any:
+        return torch.func.jvp(call, given, tuple(torch.ones_like(v) for v in given))
+
+    gradients = torch.func.grad(loss, argnums=tuple(range(len(floating))))
     if not floating:
         return ModeResult((), (), (), ())
     values = tuple(arguments[i] for i in floating)
-    if mode == "jvp":
-        outputs = torch.func.jvp(call, values, tuple(torch.ones_like(v) for v in values))
+    function = {"jvp": tangents, "vmap": call, "grad": gradients, "vmap_grad": gradients, "vmap_jvp": tangents}.get(
+        mode, lambda *given: torch.func.jvp(gradients, given, tuple(torch.ones_like(v) for v in given))
+    )
+    if mode.startswith("vmap"):
+        outputs = torch.func.vmap(function)(*(torch.stack([v, v * 2]) for v in values))
     else:
-        outputs = torch.func.vmap(call)(*(torch.stack([v, v * 2]) for v in values))
+        outputs = function(*values)
     return ModeResult(Mover("cpu")(list(outputs)), (), (), ())

@@ -18,8 +18,11 @@ GE_TYPES = {
 }
 SCHEMA_TYPES = {
     "Int": "int", "Float": "float", "Bool": "bool", "String": "str", "ListInt": "int[]", "ListFloat": "float[]", "ListBool": "bool[]", "Type": "ScalarType",
+    "ListType": "int[]",
 }  # fmt: skip
+#: GE's and torch's numbers of dtypes.
 NUMBERS = {"float32": 0, "float16": 1, "int32": 3, "int64": 9, "bfloat16": 27}
+TORCH_NUMBERS = {"float32": 6, "float16": 5, "int32": 3, "int64": 4, "bfloat16": 15}
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,31 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class AttrSpec:
-    """Attr of a prototype; a default of None makes it required."""
+    """Attr of a prototype; a default of None makes it required.
+
+    ``schema_type`` and ``schema_default`` are the author's, where they differ from the prototype's.
+    """
 
     name: str
     type: str
     default: Any = None
     label: str = ""
+    schema_type: str = ""
+    schema_default: Any = None
+
+    @property
+    def omitted(self) -> Any:
+        """Value of a call that leaves the attr out."""
+        if self.schema_default is None or self.schema_type.endswith("[]?"):
+            return self.default
+        return self.schema_default
 
 
 @dataclass(frozen=True)
 class FuzzOutput:
     """Output and the terms of its sum; ``written`` has its sizes in the relation.
 
-    ``list`` is one more than the index of a list of inputs.
+    ``list`` is one more than the index of a list of inputs; ``count`` is a dimension or an attr, the length of a list.
     """
 
     name: str
@@ -58,6 +73,12 @@ class FuzzOutput:
     dtype: str = ""
     when: str = ""
     list: int = 0
+    count: str = ""
+
+    @property
+    def is_list(self) -> bool:
+        """True for a list of tensors."""
+        return bool(self.list or self.count)
 
 
 @dataclass(frozen=True)
@@ -78,6 +99,10 @@ class FuzzOperator:
     #: Converter of a schema that returns what the prototype writes: ``copied`` is made from the binding and copies it first,
     #: ``author`` adds the node alone. Empty if the schema writes it, too.
     functional: str = ""
+    #: True if it has a tangent of its own (``forward=``).
+    forward: bool = False
+    #: Form of ``backward=`` and ``forward=``: a ``pair`` with setup_context, keyword-only ``names``, ``saved`` tensors.
+    form: str = "pair"
 
     @property
     def written(self) -> str:
@@ -100,7 +125,7 @@ def from_data(data: dict[str, Any]) -> FuzzOperator:
 
     def fields(kind: Any, rows: Any) -> Any:
         return tuple(
-            kind(**{k: tuple(v) if isinstance(v, list) and k != "default" else v for k, v in row.items()})
+            kind(**{k: tuple(v) if isinstance(v, list) and "default" not in k else v for k, v in row.items()})
             for row in rows
         )
 
@@ -122,6 +147,14 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
+def _default(a: AttrSpec) -> str:
+    """Return an attr's default as the prototype writes it."""
+    names = {number: GE_TYPES[name] for name, number in NUMBERS.items()}
+    if a.type == "ListType" and a.default is not None:
+        return f"{{{', '.join(names[n] for n in a.default)}}}"
+    return names[a.default] if a.type == "Type" and a.default is not None else _literal(a.default)
+
+
 def prototype(op: FuzzOperator) -> str:
     """Return the REG_OP."""
     call = ", ".join(GE_TYPES[d] for d in op.dtypes)
@@ -139,13 +172,9 @@ def prototype(op: FuzzOperator) -> str:
             if o.dtype in GE_TYPES
             else call
         )
-        lines.append(f"    .{'DYNAMIC_OUTPUT' if o.list else 'OUTPUT'}({o.name}, TensorType({{{types}}}))")
+        lines.append(f"    .{'DYNAMIC_OUTPUT' if o.is_list else 'OUTPUT'}({o.name}, TensorType({{{types}}}))")
     for a in op.attrs:
-        value = (
-            f"DT_{'FLOAT' if a.default == 0 else GE_TYPES[next(n for n, v in NUMBERS.items() if v == a.default)][3:]}"
-            if a.type == "Type" and a.default is not None
-            else _literal(a.default)
-        )
+        value = _default(a)
         lines.append(
             f"    .REQUIRED_ATTR({a.name}, {a.type})"
             if a.default is None
@@ -167,8 +196,8 @@ def relation(op: FuzzOperator) -> str:
     for o in op.outputs:
         if o.name == op.written:
             continue
-        of = index[op.inputs[o.list - 1].name] if o.list else ""
-        text = f"{o.name}{of}[{_written(o.written, of)}]"
+        of = index[op.inputs[o.list - 1].name] if o.list else f"[i < {o.count}]" if o.count else ""
+        text = f"{o.name}{of}[{_written(o.written, of if o.list else '')}]"
         if o.when:
             text += f" if {o.when} else None"
         right.append(text + (f": {o.dtype}" if o.dtype else ""))
@@ -182,7 +211,7 @@ def _argument(op: FuzzOperator, index: int) -> str:
         kind = {"required": "Tensor", "optional": "Tensor?", "list": "Tensor[]"}[i.kind]
         return f"{'Tensor(a!)' if i.name == op.written else kind} {i.label}"
     a = op.attrs[index - len(op.inputs)]
-    return f"{SCHEMA_TYPES[a.type]} {a.label}"
+    return f"{a.schema_type or SCHEMA_TYPES[a.type]} {a.label}"
 
 
 def schema(op: FuzzOperator) -> str:
@@ -199,13 +228,14 @@ def schema(op: FuzzOperator) -> str:
             and op.attrs[index - len(op.inputs)].default is not None
             and op.attrs[index - len(op.inputs)].type != "Type"
         ):
-            default = op.attrs[index - len(op.inputs)].default
+            a = op.attrs[index - len(op.inputs)]
+            default = None if a.schema_type.endswith("[]?") else a.omitted  # a schema has no list there
             text += f"={list(default) if isinstance(default, (list, tuple)) else default!r}".replace("'", '"')
         parts.append(text)
     outputs = [o for o in op.outputs if o.name != op.written]
     # A return and an argument of one name would be one tensor.
     returns = [
-        f"{'Tensor[]' if o.list else 'Tensor'} {'' if o.name == op.in_place else o.name}".rstrip() for o in outputs
+        f"{'Tensor[]' if o.is_list else 'Tensor'} {'' if o.name == op.in_place else o.name}".rstrip() for o in outputs
     ]
     return f"{op.snake}({', '.join(parts)}) -> ({', '.join(returns)})"
 
@@ -256,6 +286,11 @@ _SYNONYMS = {
     "transposeX": "transpose_x",
 }
 _OUTPUT_NAMES = ("y", "z", "rstd", "meanOut", "out", "yOut")
+
+
+def dtype_list(random: Random, dtypes: tuple[str, ...]) -> list[int]:
+    """Return GE's numbers of up to two of the dtypes."""
+    return [NUMBERS[random.choice(dtypes)] for _ in range(random.randint(0, 2))]
 
 
 def attr_value(random: Random, kind: str) -> Any:

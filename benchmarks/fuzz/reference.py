@@ -96,6 +96,20 @@ def _derived(y: torch.Tensor, dims: list[str], written: list[str], attrs: dict[s
     return y
 
 
+def _first(inputs: list[Any]) -> torch.Tensor:
+    found: torch.Tensor = next(t for v in inputs for t in (v if isinstance(v, list) else [v]) if t is not None)
+    return found
+
+
+def _dtype(op: dict[str, Any], output: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> torch.dtype:
+    """Return an output's dtype: of a named input, an attr, its own, or that of the first tensor."""
+    named = next((v for i, v in zip(op["inputs"], inputs, strict=True) if i["name"] == output["dtype"]), None)
+    found: torch.dtype = (_first(inputs) if named is None else named).dtype
+    if named is None and output["dtype"]:
+        found = DTYPES[attrs[output["dtype"]]] if output["dtype"] in attrs else getattr(torch, output["dtype"])
+    return found
+
+
 def evaluate(op: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> list[Any]:
     """Return the outputs of a call, in the prototype's order; None for an absent one.
 
@@ -105,18 +119,13 @@ def evaluate(op: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> li
         attrs: The values by the prototype's names; a dtype is GE's number.
     """
     sizes, group, constant = _sizes(op, inputs), _group(op, inputs), _numbers(op, attrs)
-    first = next(t for v in inputs for t in (v if isinstance(v, list) else [v]) if t is not None)
+    device = _first(inputs).device
     outputs: list[Any] = []
     for index, output in enumerate(op["outputs"]):
         if output["when"] and not attrs[output["when"]]:
             outputs.append(None)
             continue
-        dtype = first.dtype
-        named = next((v for i, v in zip(op["inputs"], inputs, strict=True) if i["name"] == output["dtype"]), None)
-        if named is not None:
-            dtype = named.dtype
-        elif output["dtype"]:
-            dtype = DTYPES[attrs[output["dtype"]]] if output["dtype"] in attrs else getattr(torch, output["dtype"])
+        dtype = _dtype(op, output, inputs, attrs)
         if output["list"]:
             xs = inputs[output["list"] - 1]
             outputs.append(
@@ -126,7 +135,7 @@ def evaluate(op: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> li
         want = names_of(
             output["dims"], len(output["dims"]) + (group - 1 if any(d.startswith("*") for d in output["dims"]) else 0)
         )
-        total = torch.full([sizes[name] for name in want], constant + index, device=first.device)
+        total = torch.full([sizes[name] for name in want], constant + index, device=device)
         for i, (spec, value) in enumerate(zip(op["inputs"], inputs, strict=True)):
             weight = output["weights"][i]
             if value is None:
@@ -135,7 +144,12 @@ def evaluate(op: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> li
             for t in value if spec["kind"] == "list" else [value]:
                 have = names_of(spec["dims"], t.dim())
                 total = total + weight * spread(curve(t.float(), output["curve"]), have, want, sizes)
-        outputs.append(_derived(total, want, output["written"], attrs).to(dtype))
+        y = _derived(total, want, output["written"], attrs).to(dtype)
+        if output["count"]:
+            count = attrs[output["count"]] if output["count"] in attrs else sizes[output["count"]]
+            outputs.append([y + i for i in range(count)])
+        else:
+            outputs.append(y)
     return outputs
 
 
@@ -155,3 +169,32 @@ def gradient(op: dict[str, Any], inputs: list[Any], grads: list[Any], place: int
         slope = 2.0 * x.float() if output["curve"] == "square" else torch.ones_like(x, dtype=torch.float32)
         total = total + output["weights"][place] * slope * spread(grad.float(), want, have, sizes)
     return total.to(x.dtype)
+
+
+def tangents(op: dict[str, Any], inputs: list[Any], given: list[Any]) -> list[Any]:
+    """Return the tangents of the outputs from those of the inputs, whose outputs must have plain dimensions."""
+    sizes, group = _sizes(op, inputs), _group(op, inputs)
+    found: list[Any] = []
+    for index, output in enumerate(op["outputs"]):
+        dtype = _dtype(op, output, inputs, {})
+
+        def slope(x: Any, t: Any, square: bool = output["curve"] == "square") -> Any:
+            return 2.0 * x.float() * t.float() if square else t.float()
+
+        if output["list"]:
+            xs, ts = inputs[output["list"] - 1], given[output["list"] - 1]
+            found.append(
+                [None if t is None else (slope(x, t) * (index + 1)).to(dtype) for x, t in zip(xs, ts, strict=True)]
+            )
+            continue
+        dims = output["dims"]
+        want = names_of(dims, len(dims) + (group - 1 if any(d.startswith("*") for d in dims) else 0))
+        total: Any = None
+        for place, (spec, value, tangent) in enumerate(zip(op["inputs"], inputs, given, strict=True)):
+            for x, t in zip(value, tangent, strict=True) if spec["kind"] == "list" else [(value, tangent)]:
+                if x is not None and t is not None:
+                    have = names_of(spec["dims"], x.dim())
+                    part = output["weights"][place] * spread(slope(x, t), have, want, sizes)
+                    total = part if total is None else total + part
+        found.append(None if total is None else total.to(dtype))
+    return found

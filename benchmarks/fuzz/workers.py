@@ -22,6 +22,8 @@ from benchmarks.fuzz.findings import FuzzFinding, FuzzTally
 START = 300.0
 #: Number of dead processes after which a batch is abandoned.
 DEATHS = 8
+#: Share of a processor below which a process that takes long is idle: it waits for what does not come.
+IDLE = 0.02
 _PRELOAD = [
     "torch",
     "torch_npu",
@@ -48,6 +50,31 @@ class Batch:
     skip: frozenset[tuple[int, str]] = frozenset()
     start: int = 0
     deaths: int = 0
+
+
+def overdue(elapsed: float, used: float, limit: float) -> str:
+    """Return why a process has taken too long, or an empty text: a busy machine is not its fault.
+
+    >>> [overdue(seconds, used, 180.0) for seconds, used in ((400, 100), (400, 190), (400, 1))]
+    ['', 'no result after 180 seconds of processor time', 'no result after 400 seconds, idle']
+
+    Args:
+        elapsed: Seconds since it began.
+        used: Seconds of processor time that it had of them.
+        limit: Seconds that it may take.
+    """
+    if used > limit:
+        return f"no result after {limit:.0f} seconds of processor time"
+    return f"no result after {elapsed:.0f} seconds, idle" if elapsed > limit and used < IDLE * elapsed else ""
+
+
+def processor_time(process: int) -> float:
+    """Return the seconds of processor time that a process and its finished children had; 0 once it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def load(path: str) -> Callable[..., Any]:
@@ -86,6 +113,15 @@ class _Worker:
     batch: Batch
     at: tuple[int, str] = (0, "start")
     since: float = field(default_factory=time.monotonic)
+    used: float = 0.0
+
+    def started(self, at: tuple[int, str]) -> None:
+        """Note what the process does from now on."""
+        self.at, self.since, self.used = at, time.monotonic(), processor_time(self.process.pid)
+
+    def overdue(self, limit: float) -> str:
+        """Return why what the process does has taken too long, or an empty text."""
+        return overdue(time.monotonic() - self.since, processor_time(self.process.pid) - self.used, limit)
 
     def last_words(self) -> str:
         """Return the signal or status that ended the process, and the last line that it wrote."""
@@ -110,7 +146,7 @@ class Workers:
     """Pool that runs batches in separate processes; use it as a context manager.
 
     Args:
-        limit: The seconds that a single mode of an item may take.
+        limit: The seconds of processor time that a single mode of an item may take.
     """
 
     def __init__(self, count: int = 0, limit: float = 120.0) -> None:
@@ -155,8 +191,8 @@ class Workers:
             for worker in list(self._running):
                 if worker.connection in ready:
                     yield from self._heard(worker, waiting)
-                elif time.monotonic() - worker.since > self._limit:
-                    yield self._died(worker, waiting, f"no result after {self._limit:.0f} seconds")
+                elif why := worker.overdue(self._limit):
+                    yield self._died(worker, waiting, why)
                 if time.monotonic() > until and worker in self._running and worker.at[1] == "start":
                     worker.end()
                     self._running.remove(worker)
@@ -174,7 +210,7 @@ class Workers:
             yield said
             worker.at = (worker.at[0] + 1, "start")
         else:
-            worker.at, worker.since = said, time.monotonic()
+            worker.started(said)
 
     def _died(self, worker: _Worker, waiting: deque[Batch], why: str) -> FuzzTally:
         """Record a death; the item's other modes and the other items are retried."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 from importlib import import_module
 from operator import attrgetter
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from ascend_graph.host.kernels import find_host_kernel
-from benchmarks.fuzz import compare, planted, unreached
+from benchmarks.fuzz import compare, planted, reference, unreached
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.deploy import reference_function
@@ -23,6 +25,7 @@ from benchmarks.fuzz.modes import ModeResult, cpu_results, prepare
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
+from benchmarks.fuzz.workers import overdue, processor_time
 
 
 def program(
@@ -240,6 +243,43 @@ def test_a_fault_can_be_planted(fault: planted.Planted, monkeypatch: pytest.Monk
     fault.plant()
     assert replaced
     assert all(replaced)
+
+
+def test_only_processor_time_counts_against_a_process() -> None:
+    """A busy machine is no reason to call a program dead; waiting for what does not come is."""
+    assert overdue(elapsed=1000, used=170, limit=180) == ""
+    assert overdue(elapsed=200, used=181, limit=180) == "no result after 180 seconds of processor time"
+    assert overdue(elapsed=200, used=1, limit=180) == "no result after 200 seconds, idle"
+    before = processor_time(os.getpid())
+    start = time.process_time()
+    while time.process_time() < start + 0.1:
+        pass
+    assert processor_time(os.getpid()) > before
+
+
+def test_variations_hold_what_they_promise() -> None:
+    cases = [generate_case(seed) for seed in range(150)]
+    ops = [case.operators[0] for case in cases]
+    names = [[*(i.name for i in op.inputs), *(o.name for o in op.outputs)] for op in ops]
+    assert any(a != b and b.removesuffix("Ref") == a for group in names for a in group for b in group)
+    assert any(o.count for op in ops for o in op.outputs)
+    assert {op.form for op in ops if op.backward} == {"pair", "names", "saved"}
+    assert any(op.forward and not op.backward for op in ops)
+    assert any(a.type == "ListType" for op in ops for a in op.attrs)
+    assert {"Scalar", "int?", "SymInt[]"} <= {a.schema_type for op in ops for a in op.attrs}
+    assert any(a.schema_default not in (None, a.default) for op in ops for a in op.attrs)
+    assert any("unbind(0)" in case.source() for case in cases)
+    assert any(0 in sizes.values() for case in cases for sizes in case.sizes)
+    assert all(from_json(to_json(case)) == case for case in cases)
+
+
+def test_a_tangent_is_that_of_the_reference() -> None:
+    op = replace(_SCALED, outputs=(replace(_SCALED.outputs[0], written=("n",), curve="square"),))
+    x, bias = torch.randn(2, 3), torch.randn(3)
+    call = reference_function(op)
+    _, expected = torch.func.jvp(lambda x, b: call(b, x, mode=""), (x, bias), (torch.ones(2, 3), torch.ones(3)))
+    found = reference.tangents(op.data(), [x, bias], [torch.ones(2, 3), torch.ones(3)])
+    torch.testing.assert_close(found[0], expected)
 
 
 def test_a_traced_part_that_is_not_there_is_refused() -> None:

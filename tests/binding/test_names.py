@@ -51,9 +51,11 @@ def names_of(names: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(names, min_size=1, max_size=4, unique=True)
 
 
-def prototype_of(inputs: Sequence[str], outputs: Sequence[str] = (), attrs: Sequence[str] = ()) -> OpPrototype:
+def prototype_of(
+    inputs: Sequence[str], outputs: Sequence[str] = (), attrs: Sequence[str] = (), optional: Sequence[str] = ()
+) -> OpPrototype:
     text = "REG_OP(Alike)"
-    text += "".join(f".INPUT({name}, {FLOAT})" for name in inputs)
+    text += "".join(f".{'OPTIONAL_' if name in optional else ''}INPUT({name}, {FLOAT})" for name in inputs)
     text += "".join(f".OUTPUT({name}, {FLOAT})" for name in outputs)
     text += "".join(f".ATTR({name}, Int, 0)" for name in attrs)
     return parse_text(f"{text}.OP_END_FACTORY_REG(Alike)").prototypes[0]
@@ -152,12 +154,15 @@ def prototypes(draw: Any) -> OpPrototype:
     inputs = draw(names_of(HEADER_NAMES))
     in_place = [name for name in inputs if draw(st.booleans())]
     outputs = [name for name in draw(names_of(HEADER_NAMES)) if name not in inputs]
-    return prototype_of(inputs, draw(st.permutations([*in_place, *outputs])), draw(names_of(st.sampled_from("abc"))))
+    optional = [name for name in inputs if name not in in_place and draw(st.booleans())]
+    attrs = draw(names_of(st.sampled_from("abc")))
+    return prototype_of(inputs, draw(st.permutations([*in_place, *outputs])), attrs, optional)
 
 
 @example(prototype=prototype_of(["x"], ["yOut", "y"]))
 @example(prototype=prototype_of(["x", "xRef"], ["x", "xRef"]))
 @example(prototype=prototype_of(["x", "xRef"], ["x"]))
+@example(prototype=prototype_of(["x", "wRef"], ["y"], optional=["wRef"]))
 @given(prototype=prototypes())
 def test_a_generated_header_means_what_it_was_generated_from(prototype: OpPrototype) -> None:
     values = {"const aclTensor*": "const aclTensor *", "int64_t": "int64_t "}

@@ -37,6 +37,7 @@ REG_OP(BatRequired).INPUT(x, {FLOAT}).OPTIONAL_INPUT(mask, TensorType({{DT_BOOL}
     .OP_END_FACTORY_REG(BatRequired)
 REG_OP(BatMany).DYNAMIC_INPUT(xs, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(BatMany)
 REG_OP(BatEach).DYNAMIC_INPUT(xs, {FLOAT}).DYNAMIC_OUTPUT(ys, {FLOAT}).OP_END_FACTORY_REG(BatEach)
+REG_OP(BatRows).INPUT(x, {FLOAT}).DYNAMIC_OUTPUT(ys, {FLOAT}).OP_END_FACTORY_REG(BatRows)
 REG_OP(BatWanted).INPUT(x, {FLOAT}).INPUT(w, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).ATTR(want, Bool, true)
     .OP_END_FACTORY_REG(BatWanted)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
@@ -103,6 +104,11 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
         "each(Tensor[] xs) -> Tensor[]",
         lambda xs: [item * (n + 1) for n, item in enumerate(xs)],
         "xs[i][t] -> ys[i][t]",
+    ),
+    "BatRows": (
+        "rows(Tensor x) -> Tensor[]",
+        lambda x: [row * (n + 1) for n, row in enumerate(x)],
+        "x[m, n] -> ys[i < m][n]",
     ),
     "BatWanted": (
         "wanted(Tensor x, Tensor w, bool want=True) -> (Tensor, Tensor)",
@@ -178,6 +184,7 @@ def test_required_attrs_and_listed_dtypes_are_drawn(register: Callable[..., Any]
             {"batch": ("k",)},
             r"the output y of .* has no k; what is added over it is declared with reduce=",
         ),
+        ("BatRows", {"batch": ("n",)}, r"'n' is declared, and the output ys of .* is a list; expected tensors"),
         ("BatMatMul", {"reduce": {"k": "max"}}, r"k is not reduced by max in .* the output y differs by"),
         ("BatMatMul", {"reduce": {"k": "mean"}}, r"parts are combined by sum, max, min"),
         ("BatMatMul", {"batch": ("m", "k"), "reduce": ("k",)}, r"k must not be in batch= and in reduce="),
@@ -190,6 +197,13 @@ def test_wrong_declarations_are_refused_with_a_call(
     with pytest.raises(BatchError, match=match):
         register(op_type, **given)
     assert ascend_graph.registered_ops() == before
+
+
+def test_a_list_whose_length_is_a_size_is_mapped(register: Callable[..., Any]) -> None:
+    op, x = register("BatRows", batch=()), torch.randn(4, 2, 3)
+    with pytest.warns(VmapLoopWarning, match=r"calls batching::rows 4 times"):
+        found = torch.vmap(op)(x)
+    torch.testing.assert_close(list(found), [x[:, n] * (n + 1) for n in range(2)])
 
 
 @pytest.mark.parametrize("in_dim", [0, 1, 2, -1])

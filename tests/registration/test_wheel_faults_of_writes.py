@@ -236,3 +236,13 @@ def test_a_returned_value_that_an_argument_gets_in_ge(ops: SimpleNamespace) -> N
         return y
 
     assert_apart(ge(run), numbers(4), numbers(4))
+
+
+@fault("W22: a copy of a written argument is the argument", DIFFERS)
+@pytest.mark.parametrize("compiled", [ge, captured])
+def test_a_clone_of_an_argument_that_is_written(compiled: Callable[..., Any]) -> None:
+    def run(x: T, z: T) -> T:
+        x.mul_(2)
+        return x.clone()
+
+    assert_apart(compiled(run), numbers(4), numbers(4))

@@ -416,3 +416,36 @@ def test_an_argument_with_strides_that_is_written_may_grow(ops: SimpleNamespace)
     compiled = ge(run, dynamic=True)
     for rows in (3, 4, 7, 2, 5):
         assert_as_eager(run, compiled, (numbers(rows, 4),), arranged=lambda m: m[:, 1])
+
+
+def test_a_part_of_a_tensor_without_elements_is_written_in_dynamic_graphs(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        whole = torch.cat([x, x])
+        ops.total(whole[: x.shape[0]], z)
+        return whole + 0
+
+    assert_as_eager(run, ge(run, dynamic=True), [torch.ones(3, 0), torch.ones(3, 0)])
+
+
+#: Operators that give the same elements anew, which TorchAir drops.
+COPIES: list[Callable[[T], T]] = [
+    lambda x: x.clone(),
+    lambda x: x.clone().clone()[1:],
+    lambda x: x.repeat(1, 1),
+    lambda x: x.to(x.dtype, copy=True),
+    lambda x: x.t().clone(),
+]
+
+
+@pytest.mark.parametrize("copied", COPIES, ids=["clone", "part of a clone", "repeat", "to", "clone of a view"])
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_copy_of_a_written_input_is_apart_from_it(
+    ops: SimpleNamespace, compiled: Callable[[Program], Program], copied: Callable[[T], T]
+) -> None:
+    def run(x: T, z: T) -> T:
+        ops.total(x, z)
+        return copied(x)
+
+    assert_as_eager(run, compiled(run), (numbers(4, 6), numbers(4, 6)))
+    torch._dynamo.reset()
+    assert_apart(compiled(run), numbers(4, 6), numbers(4, 6))

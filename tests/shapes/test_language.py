@@ -49,6 +49,8 @@ def shapes_of(text: str, shapes: dict[str, Any], attrs: dict[str, Any] | None = 
         ("xs[i][sizes[i], d] -> y[d]", {"xs": [(2, 3), (4, 3)]}, {"sizes": [2, 4]}, [(3,)]),
         ("xs[i][*s] -> y[*s, len(xs)@dim]", {"xs": [(2, 3), (2, 3)]}, {"dim": -1}, [(2, 3, 2)]),
         ("xs[i][*s[i]], w[k] -> ys[i][*s[i], k]", {"xs": [(2,), (3, 4)], "w": (9,)}, {}, [[(2, 9), (3, 4, 9)]]),
+        ("xs[i][n[i]], ys[j][n[j]] -> z[sum(n)]", {"xs": [(2,)], "ys": [(2,), (3,)]}, {}, [(5,)]),
+        ("xs[i][n[i]], ys[j][n[j]] -> z[sum(n)]", {"xs": [(2,), (3,)], "ys": [(2,)]}, {}, [(5,)]),
         ("xs[i][n[i]], ys[i][n[i], k] -> z[max(n), k]", {"xs": [(2,), (3,)], "ys": [(2, 5), (3, 5)]}, {}, [(3, 5)]),
         (
             "x[*s, n@dim] -> ys[i < ceildiv(n, k)][*s, min(k, n - i * k)@dim]",
@@ -254,6 +256,12 @@ def test_other_names_of_dtypes_are_answered_with_the_languages(name: str, instea
         ("x[n] -> y[n + k - k]", {"x": (2,)}, {"k": 2**63 - 1}, "must fit into 64 bits"),
         ("x[*s] -> y[sum(s) - 1, prod(k)]", {"x": (2,)}, {"k": [2**62, 2]}, "must fit into 64 bits"),
         ("xs[i][n], ys[i][n] -> z[n]", {"xs": [(2,)], "ys": [(2,), (2,)]}, {}, "ys has 2 tensors, but another list"),
+        (
+            "xs[i][n[i]], ys[j][n[j]] -> z[sum(n)]",
+            {"xs": [(2,)], "ys": [(3,), (4,)]},
+            {},
+            r"is 2 by ys\[j\]\[0\] \(j = 0\)",
+        ),
         ("xs[i][n] -> z[n]", {"xs": [(2,), (3,)]}, {}, r"dimension n is 2 by xs\[i\]\[0\] \(i = 1\)"),
         ("x[n] -> ys[i < k][n]", {"x": (2,)}, {"k": 10**9}, "would have 1000000000 tensors"),
     ],

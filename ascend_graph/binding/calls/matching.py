@@ -122,7 +122,8 @@ class _Matcher:
             return False
         if parameter.value not in TENSORS:
             return True
-        if parameter.name == target.name and is_reference_name(parameter.name):
+        own = (parameter.name, parameter.name.removesuffix("Optional"))
+        if target.name in own and is_reference_name(target.name):
             return True  # the ending is the prototype's own and says nothing of writing
         if is_reference_name(parameter.name) or parameter.direction is Direction.INOUT:
             return target.in_place

@@ -275,6 +275,12 @@ def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rn
         if out is None:
             joined.append(None)
             continue
+        if isinstance(out, list):
+            raise BatchError(
+                f"{schema.name}: {name!r} is declared, and the output {loops.relation.outputs[number]} of {loops.relation} is a list; "
+                "expected tensors, for a list has no independent dimensions. Write: batch=(), with which torch.vmap calls the "
+                "operator for each element"
+            )
         axis = places.axes.index(label) if places is not None and label in places.axes else None
         if axis is None and name in loops.batch:
             raise BatchError(

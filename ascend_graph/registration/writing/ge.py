@@ -184,7 +184,8 @@ def _same(a: Layout, b: Layout) -> bool:
 
 def _is_compact(tensor: Any) -> bool:
     layout = layout_of(tensor)
-    return _same(layout, Layout(layout.size, compact_strides(layout.size), 0))
+    empty = any(_known(n == 0) for n in layout.size)  # whatever its strides, it has no elements that they could skip
+    return empty or _same(layout, Layout(layout.size, compact_strides(layout.size), 0))
 
 
 # ------------------------------------------------------------------------------------------------------------ conversion

@@ -97,6 +97,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
         node.meta.pop("eager_input_vals", None)
         _call_where_nothing_is_written(copy.graph, node)
     _return_views_of_inputs(copy.graph)
+    keep_returned_copies(copy.graph)
     if not captured:
         separate_written_values(copy.graph)
     copy.graph.lint()
@@ -205,6 +206,37 @@ class _View:
 
 #: Operators that make no new tensor in GE where sizes and dtypes agree: the argument that they return.
 _HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0}
+
+
+def keep_returned_copies(graph: fx.Graph) -> None:
+    """Return copies of values that a graph writes to an input in memory of their own.
+
+    Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``). The program would get the
+    value itself, which lies in the input: ``op_(x); return x.clone()``.
+    """
+    from torch._inductor.fx_passes.post_grad import noop_registry
+
+    def source(node: fx.Node) -> Any:
+        _, place = noop_registry[node.target]
+        found = place(node.args) if callable(place) else node.args[place]
+        return found if isinstance(found, fx.Node) and _same_layout(node, found) else None
+
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    written = {
+        _origin(node.args[1])
+        for node in graph.nodes
+        if node.target is torch.ops.aten.copy_.default and _is_input(node.args[0])
+    }
+    for node in {_origin(node): None for node in output.all_input_nodes}:
+        origin: Any = node
+        while origin is not None and origin.target in noop_registry and origin not in written:
+            origin = None if (found := source(origin)) is None else _origin(found)
+        if origin is not node and origin in written:
+            with graph.inserting_after(node):
+                own = graph.call_function(ge.own_copy(), (node,))
+            own.meta = dict(node.meta)
+            for user in [user for user in node.users if user is not own]:
+                user.replace_input_with(node, own)
 
 
 def separate_written_values(graph: fx.Graph) -> None:

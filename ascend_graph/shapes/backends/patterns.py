@@ -292,20 +292,16 @@ class Patterns(Scope[T]):
                     "many"
                 )
             env[count_slot] = len(shapes)
-            if not vectors:
-                for number, sizes in enumerate(shapes):
-                    match_one(env, sizes, number)
-                return
-            fresh = [env[vector] is None for vector, _ in vectors]
-            for (vector, _), new in zip(vectors, fresh, strict=True):
-                if new:
-                    env[vector] = []
+            for vector, _ in vectors:
+                env[vector] = env[vector] or []
             for number, sizes in enumerate(shapes):
-                for (vector, scratch), new in zip(vectors, fresh, strict=True):
-                    env[scratch] = None if new else env[vector][number]
+                # Another list with an index of its own may have had fewer tensors.
+                for vector, scratch in vectors:
+                    known = env[vector]
+                    env[scratch] = known[number] if number < len(known) else None
                 match_one(env, sizes, number)
-                for (vector, scratch), new in zip(vectors, fresh, strict=True):
-                    if new:
+                for vector, scratch in vectors:
+                    if number == len(env[vector]):
                         env[vector].append(env[scratch])
 
         return match_list

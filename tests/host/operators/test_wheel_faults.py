@@ -395,3 +395,51 @@ def test_true_divide_on_the_cpu_is_not_differentiated_by_transforms() -> None:
         x, two = torch.ones(2, device=device), torch.full((2,), 2.0, device=device)
         assert torch.func.grad(lambda x, y: torch.true_divide(x, y).sum())(x, two).tolist() == expected
         assert torch.func.jvp(lambda x, y=two: torch.true_divide(x, y), (x,), (x,))[1].tolist() == expected
+
+
+def _captured(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="npugraph_ex", **options)
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="unused-input-grows of docs/wheel-faults.md")
+def test_the_size_of_an_input_that_a_capture_does_not_read_may_change() -> None:
+    def unread(x: T, mask: T) -> T:
+        mask.view(mask.shape)
+        return torch.sin(x)
+
+    function = _captured(unread, dynamic=True)
+    for size in (2, 5):
+        function(torch.ones(7).npu(), torch.ones(3, size).npu())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.xfail(strict=True, reason="as-strided-of-a-removed-copy")),
+        {"remove_noop_ops": False},
+    ],
+    ids=["as it is", "with copies"],
+)
+def test_as_strided_views_the_memory_of_a_copy_in_a_capture(options: dict[str, Any]) -> None:
+    def first(x: T) -> T:
+        part = x[1:]
+        part.add_(1)
+        return part.clone().as_strided((2,), (1,), 0)
+
+    x = torch.arange(4.0)
+    found = _captured(first, dynamic=False, options=options)(x.npu()).cpu()
+    torch.testing.assert_close(found, first(x))
+
+
+@pytest.mark.xfail(strict=True, reason="symbolic-size-of-one of docs/wheel-faults.md")
+def test_a_dimension_that_a_guard_says_is_one_is_squeezed_in_dynamic_ge_graphs() -> None:
+    import torchair
+
+    def last(x: T) -> T:
+        return torch.tensor_split(x, 3, -1)[2].squeeze() + x[:, 0]
+
+    torch._dynamo.reset()
+    x = torch.arange(12.0).reshape(4, 3)
+    found = torch.compile(last, backend=torchair.get_npu_backend(), dynamic=True)(x.npu())
+    torch.testing.assert_close(found.cpu(), last(x))
