@@ -272,8 +272,8 @@ class OpDef {
     OpAICoreDef ai_core;
     OpMC2Def mc2;
 
-    // Every definition of the package's sources, by operator type. They live as long as the library: copies of
-    // them, and their ends, would be the larger part of the code of a source.
+    // Every definition of the package's sources, by operator type. They live as long as the library: copies
+    // of them, and their ends, would be the larger part of the code of a source.
     static std::map<std::string, const OpDef*>& all() {
         static std::map<std::string, const OpDef*> definitions;
         return definitions;

@@ -7,8 +7,8 @@
 #if __NPU_ARCH__ != 3510
 
 // Bursts of `length` bytes from global memory, in local memory padded to whole blocks of 32 bytes; gaps are
-// of bytes there, of blocks here. What is padded has the value of SetPadValue. A copy to global memory is one of
-// bytes: what it accumulates has the type that set_atomic_… gave.
+// of bytes there, of blocks here. What is padded has the value of SetPadValue. A copy to global memory is one
+// of bytes: what it accumulates has the type that set_atomic_… gave.
 #define ASCENDC_ALIGNED_COPY(suffix, Bits)                                                                 \
     inline void copy_gm_to_ubuf_align_##suffix(__ubuf__ void* dst, __gm__ void* src, uint8_t,              \
                                                uint16_t bursts, uint32_t length, uint8_t left,             \
