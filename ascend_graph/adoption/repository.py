@@ -9,7 +9,7 @@ from ascend_graph.adoption.bound.extensions import read_extensions
 from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, relative
-from ascend_graph.adoption.python_definitions import read_python
+from ascend_graph.adoption.python.definitions import read_python
 from ascend_graph.adoption.yaml_definitions import read_yaml
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.headers import read_headers

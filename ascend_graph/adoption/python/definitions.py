@@ -15,9 +15,9 @@ from ascend_graph.adoption.model import (
     SourcePlace,
     relative,
 )
-from ascend_graph.adoption.python_classes import PythonClass, read_class
-from ascend_graph.adoption.python_converters import converter_of, operator_name
-from ascend_graph.adoption.python_sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
+from ascend_graph.adoption.python.classes import PythonClass, read_class
+from ascend_graph.adoption.python.converters import converter_of, operator_name
+from ascend_graph.adoption.python.sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
 #: Maximum size of a Python file that is read.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ascend_graph.adoption.annotations import last_name
-from ascend_graph.adoption.python_sources import PythonSources
+from ascend_graph.adoption.python.sources import PythonSources
 
 #: Maximum number of bases that are followed.
 _MAX_BASES = 8

@@ -1,0 +1,1 @@
+"""Operators that Python sources define, register metas of, or convert."""
