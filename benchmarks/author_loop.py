@@ -2,8 +2,8 @@
 
     make bench NAME=author_loop
 
-The project is examples/operator_package, AddCustom for two dtypes. ``changed_s`` and ``unchanged_s`` are of
-``ascend-graph build``; ``call_s`` is a new process that imports torch_npu, loads the package and calls the operator.
+The project is examples/operator_package, AddCustom for two dtypes. ``changed_s``, ``unchanged_s``,
+``tiling_s`` (a line of the tiling function) and ``refused_s`` (an error in the kernel) are of ``ascend-graph build``; ``call_s`` is a new process that imports torch_npu, loads the package and calls the operator.
 ``ratio`` is the processor time of a build after a change to that of g++ on two empty kernels: one for each dtype.
 ``keys_first_launch_s`` is what the first launch of a tiling key takes that the build left for it, in a kernel of 20 keys.
 """
@@ -33,6 +33,10 @@ TREE = Path(__file__).resolve().parents[1]
 #: Statement that is changed to a different one each time; only a comment would not be compiled.
 STATEMENT = "AscendC::Add(z, x, y, count);"
 CHANGED = "AscendC::Add(z, x, y, count + {number} - {number});"
+#: The same with a name that there is not.
+WRONG = "AscendC::Add(z, x, y, no_such_count);"
+#: Statement of the tiling function that is changed.
+TILED = "context->SetBlockDim(cores);"
 #: Statement before which the kernel asks the preprocessor for its tiling key.
 RUN = "kernel.Run("
 KEYS = 20
@@ -47,12 +51,12 @@ assert add(x, x).cpu().eq(2).all()
 """
 
 
-def _timed(command: Sequence[str | Path], environment: dict[str, str]) -> tuple[float, float]:
-    """Return a command's wall and processor seconds."""
+def _timed(command: Sequence[str | Path], environment: dict[str, str], *, succeeds: bool = True) -> tuple[float, float]:
+    """Return a command's wall and processor seconds; it must succeed, or fail."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    if (done.returncode == 0) is not succeeds:
+        raise RuntimeError(f"{' '.join(map(str, command))} returned {done.returncode}:\n{done.stdout}{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.monotonic() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -106,6 +110,16 @@ def main() -> dict[str, Any]:
             kernel.write_text(text.replace(STATEMENT, CHANGED.format(number=number), 1))
             changed.append(_timed(build, environment))
         middle = sorted(changed)[ROUNDS // 2]
+        kernel.write_text(text.replace(STATEMENT, WRONG, 1))
+        wrong = min(_timed(build, environment, succeeds=False) for _ in range(ROUNDS))
+        kernel.write_text(text)
+        host_source = project / "op_host/add_custom.cpp"
+        tiled, host_text = [], host_source.read_text()
+        for number in range(ROUNDS):
+            changed_text = TILED.replace("cores", f"cores + {number} - {number}")
+            host_source.write_text(host_text.replace(TILED, changed_text, 1))
+            tiled.append(_timed(build, environment))
+        tiling = sorted(tiled)[ROUNDS // 2]
         hand = _by_hand(work, environment)
         first_launch = _first_launch(kernel, text, work, build, environment)
         environment = {**os.environ, "CCACHE_DISABLE": "1"}
@@ -115,6 +129,7 @@ def main() -> dict[str, Any]:
         )  # the first one compiles the eager kernel
     for name, (wall, processor) in {
         "first build": first, "nothing changed": unchanged, "a line of the kernel changed": middle,
+        "an error in the kernel": wrong, "a line of the tiling function changed": tiling,
         "first launch of a tiling key": first_launch,
         "call in a new process": call, "an empty kernel by g++": hand,
     }.items():  # fmt: skip
@@ -125,6 +140,10 @@ def main() -> dict[str, Any]:
         "unchanged_cpu_s": round(unchanged[1], 2),
         "changed_s": round(middle[0], 2),
         "changed_cpu_s": round(middle[1], 2),
+        "refused_s": round(wrong[0], 2),
+        "refused_cpu_s": round(wrong[1], 2),
+        "tiling_s": round(tiling[0], 2),
+        "tiling_cpu_s": round(tiling[1], 2),
         "keys_first_launch_s": round(first_launch[0], 2),
         "keys_first_launch_cpu_s": round(first_launch[1], 2),
         "call_s": round(call[0], 2),

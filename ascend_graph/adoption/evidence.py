@@ -147,8 +147,10 @@ def _python_constants(function: PythonFunction) -> dict[str, Any]:
 
 
 def _python_lookup(function: PythonFunction, findings: Findings) -> Lookup:
+    loaded = findings.bound_by(function)
+
     def find(name: str, _: int) -> Callee | None:
-        bound = findings.bound(name[1:]) if name.startswith(METHOD) else None
+        bound = findings.bound(name[1:]) if name.startswith(METHOD) and name[1:] in loaded else None
         if bound is not None:
             made = callee(bound)
             made.scope = FileScope(_lookup(findings, bound.file), findings.constants_of(bound.file))

@@ -150,11 +150,22 @@ class Findings:
         return found[0] if len(found) == 1 else None
 
     def bound_by(self, function: CppFunction | PythonFunction | None) -> set[str]:
-        """Return the names of bound functions that a Python function calls, as methods of what it loads."""
+        """Return the names of bound functions that a Python function calls, as methods of what it loads.
+
+        What is made of its arguments, or by torch, is a tensor, whose methods have names of their own.
+        """
         if not isinstance(function, PythonFunction):
             return set()
-        calls = [one.func for one in ast.walk(function.node) if isinstance(one, ast.Call)]
-        return {one.attr for one in calls if isinstance(one, ast.Attribute) and self.bound(one.attr) is not None}
+        nodes = list(ast.walk(function.node))
+        computed = {"torch", *(one.arg for one in nodes if isinstance(one, ast.arg))} - {"self", "cls"}
+        stores = [(one.targets, one.value) for one in nodes if isinstance(one, ast.Assign)]
+        known = 0
+        while known < len(computed):
+            known = len(computed)
+            made = [targets for targets, value in stores if computed & _names(value)]
+            computed |= {name for targets in made for one in targets for name in _names(one)}
+        calls = [one.func for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+        return {one.attr for one in calls if not computed & _names(one.value) and self.bound(one.attr) is not None}
 
     def constants_of(self, file: str) -> dict[str, ast.expr]:
         """Return the constants of a file, and those of its headers that have one value."""
@@ -184,6 +195,10 @@ class Findings:
             here = file.rpartition("/")[0]
             found = [one for one in found if one.file.rpartition("/")[0] == here]
         return found[0] if len(found) == 1 else None
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def relative(path: Path, root: Path) -> str:

@@ -411,6 +411,20 @@ def test_operators_that_classes_state_are_bound_by_the_functions_that_they_load(
     assert report.diagnostics == ()
 
 
+@pytest.mark.parametrize("tensor", ["x", "torch.empty_like(x)", "y"])
+def test_methods_of_tensors_are_not_bound_functions_of_their_name(tensor: str, adopted: Adopt) -> None:
+    """A kernel in Python computes with a tensor's ``half()``; the function that is bound as such stays an operator."""
+    kernel = f"    y = torch.relu(x)\n    return {tensor}.half()\n"
+    files = built_files() | {
+        "half/half.py": "import torch\nfrom torch.library import Library\nlibrary = Library('mine', 'DEF')\n"
+        f"library.define('cast(Tensor x) -> Tensor')\ndef cast(x):\n{kernel}library.impl('cast', cast, 'PrivateUse1')\n"
+    }
+    decisions = {one.name.rpartition("::")[2]: one for one in adopted(files).decisions}
+    assert set(decisions) == {"cast", "half"}
+    assert decisions["half"].subject == "Half"
+    assert decisions["cast"].subject != "Half"
+
+
 def test_a_class_whose_schema_is_computed_is_reported_where_it_is_defined(adopted: Adopt) -> None:
     report = adopted(built_files("make_schema()"))
     assert "mine::half" not in [one.name for one in report.decisions]
