@@ -2,8 +2,9 @@
 
     make bench NAME=author_loop
 
-The project is examples/operator_package, AddCustom for two dtypes. ``changed_s``, ``unchanged_s``,
-``tiling_s`` (a line of the tiling function) and ``refused_s`` (an error in the kernel) are of ``ascend-graph build``; ``call_s`` is a new process that imports torch_npu, loads the package and calls the operator.
+The project is examples/operator_package, AddCustom for two dtypes. ``changed_s``, ``unchanged_s``, ``tiling_s`` (a line of
+the tiling function) and ``refused_s`` (an error in the kernel) are of ``ascend-graph build``; ``call_s`` is a new process
+that imports torch_npu, loads the package and calls the operator.
 ``ratio`` is the processor time of a build after a change to that of g++ on two empty kernels: one for each dtype.
 ``keys_first_launch_s`` is what the first launch of a tiling key takes that the build left for it, in a kernel of 20 keys.
 """
