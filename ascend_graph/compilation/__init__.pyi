@@ -1,5 +1,6 @@
 from .cache import cache_directory as cache_directory
 from .cache import locked as locked
+from .generated import lasting_copies as lasting_copies
 from .library import CppLibrary as CppLibrary
 from .library import package_directory as package_directory
 from .library import torch_library as torch_library

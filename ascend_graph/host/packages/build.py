@@ -15,7 +15,7 @@ from typing import Any
 
 from ascend_graph.codegen.kernels.source import included_files
 from ascend_graph.codegen.operator_package import generate_operator_package
-from ascend_graph.compilation import CppLibrary
+from ascend_graph.compilation import CppLibrary, lasting_copies
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.packages.format import LIBRARY, METADATA, OperatorPackageError
 from ascend_graph.prototypes import OpPrototype, parse_file
@@ -184,12 +184,18 @@ def _compile(header: Path, adapter: Path, sources: Sequence[Path], work: Path) -
     neighbors = {h for s in sources for pattern in ("*.h", "*.hpp", "*.cpp", "*.asc") for h in s.parent.glob(pattern)}
     neighbors.update(file for source in sources for file in included_files(source))
     aclnn = sorted((work / "op_api/include").glob("*.h"))
+    generated = lasting_copies((adapter, header, *aclnn))
     ascendc = any(source.suffix == ".asc" for source in sources)
     library = CppLibrary(
         name="libcust_opapi",
-        sources=(adapter, *sources),
-        headers=(header, *aclnn, *sorted(neighbors), *sorted(include.rglob("*.h")), *(TRANSLATOR if ascendc else ())),
-        include_directories=(header.parent, work / "op_api/include", include),
+        sources=(generated / adapter.name, *sources),
+        headers=(
+            *(generated / path.name for path in (header, *aclnn)),
+            *sorted(neighbors),
+            *sorted(include.rglob("*.h")),
+            *(TRANSLATOR if ascendc else ()),
+        ),
+        include_directories=(generated, include),
         library_directories=(toolkit_directory() / "lib64",),
         libraries=("opapi", "ascendcl", *(("ascendc_runtime",) if ascendc else ())),
         kernel_compiler=kernel_compiler(),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ascend_graph.compilation import CppLibrary
+from ascend_graph.compilation import CppLibrary, lasting_copies
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.packages.build import TRANSLATOR, kernel_compiler
@@ -71,12 +71,18 @@ def host_library(
     own: tuple[Path, ...] = ()
     if listed is None:
         own = (*(path.parent for path in (*project.host_sources, *project.headers)), project.directory)
+    headers = sorted((work / GENERATED_HEADERS).glob("*.h"))
+    temporary = tuple(path for path in (source, *more) if path.is_relative_to(work))
+    generated = lasting_copies((*headers, *temporary))
     return CppLibrary(
         name=name,
-        sources=(source, *more, *project.host_sources),
-        headers=(*sorted((work / GENERATED_HEADERS).glob("*.h")), *project.headers, *_toolkit_headers()),
+        sources=(
+            *(generated / path.name if path in temporary else path for path in (source, *more)),
+            *project.host_sources,
+        ),
+        headers=(*(generated / path.name for path in headers), *project.headers, *_toolkit_headers()),
         include_directories=(
-            work / GENERATED_HEADERS,
+            generated,
             *dict.fromkeys((*own, *project.includes.directories)),
             *host_include_directories(),
             # For projects without their repository, which has these files itself.
@@ -137,15 +143,16 @@ def handwritten_library(written: HandWrittenFunctions, generated: Path) -> CppLi
     """
     common = toolkit_directory() / "include/op_host/ascend_graph/op_api/op_api.cpp"
     digest = hashlib.sha256(str(written.project).encode()).hexdigest()[:8]
+    copies = lasting_copies(generated.glob("*.h"))
     return CppLibrary(
         name=f"libcust_aclnn_{written.project.name}_{digest}",
         sources=(common, *written.sources, *written.borrowed, *written.includes.helpers),
-        headers=tuple(sorted(generated.glob("*.h"))),
+        headers=tuple(sorted(copies.glob("*.h"))),
         include_directories=(
             *written.directories,
             written.project,
             *written.includes.directories,
-            generated,
+            copies,
             *host_include_directories(),
         ),
         library_directories=(toolkit_directory() / "lib64",),
