@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from ascend_graph.autograd.register import refuses_itself
 from ascend_graph.compilation import BuildError
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.eager.library import tangent_refusals
+from ascend_graph.errors import AscendGraphError
 
 _KEY = "ADInplaceOrView"
 
@@ -27,17 +29,18 @@ class SilentTangentWarning(UserWarning):
     """Warning that forward mode over authors' operators gives zeros, as the kernel that refuses it does not compile."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class RefusalOfTangents:
     """Handle of the kernel that refuses tensors with tangents."""
 
     _overload: Any
-    _registration: Any
+    #: Takes the kernel back; it is called when the handle goes, too.
+    _registration: weakref.finalize[Any, RefusalOfTangents] | None = None
 
     def remove(self) -> None:
         """Unregister the kernel. A second call does nothing."""
         if self._registration is not None:
-            self._registration.close()
+            self._registration()
             self._registration = None
             forget_kernels(self._overload)
 
@@ -58,14 +61,21 @@ def register_refusal(overload: Any) -> RefusalOfTangents:
     """Register the kernel that refuses tensors with tangents; without a C++ compiler, warn once that there is none."""
     library = _library()
     if library is None:
-        return RefusalOfTangents(overload, None)
+        return RefusalOfTangents(overload)
     namespace, _, name = overload.name().partition("::")
     with warnings.catch_warnings():
         # That of torch.library.custom_op counts the versions of what is written, as this one does.
         warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-        registration = library.Refusal(namespace, name, _counts_versions(overload))
+        registration = library.ascendgraphRefuseTangents(namespace.encode(), name.encode(), _counts_versions(overload))
+    if registration is None:
+        raise AscendGraphError(
+            f"{overload.name()}: the kernel that refuses tangents is not registered: {library.ascendgraphRefusalFailure().decode()}"
+        )
     forget_kernels(overload)
-    return RefusalOfTangents(overload, registration)
+    handle = RefusalOfTangents(overload)
+    handle._registration = weakref.finalize(handle, library.ascendgraphTakeBackRefusal, registration)
+    handle._registration.atexit = False
+    return handle
 
 
 def _counts_versions(overload: Any) -> bool:

@@ -399,7 +399,7 @@ def torch_library(
         library_directories=(*library_directories, torch / "lib", torch_npu / "lib"),
         libraries=(*libraries, "torch_npu", "torch_python", "torch", "torch_cpu", "c10"),
         flags=(*cxx_flags(torch), f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-w"),
-        depends_on=(*versions, sys.implementation.cache_tag or "", sys.prefix),
+        depends_on=(*versions, sys.implementation.cache_tag or "", str(torch), str(torch_npu)),
         versioned_directories=(torch, torch_npu),
         why=f"for {' and '.join(f'{name} {importlib.metadata.version(name)}' for name in ('torch', 'torch_npu'))}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 from dataclasses import replace
@@ -43,7 +44,7 @@ def tangent_library() -> CppLibrary:
     library = torch_library(
         _TANGENTS,
         sorted((sources / "tangents").glob("*.cpp")),
-        headers=[sources / "autograd.h", sources / "versions.h"],
+        headers=[sources / "tangents.h"],
     )
     return sanitized(replace(library, optimized_always=True))
 
@@ -74,19 +75,29 @@ def kernels() -> ModuleType:
 
 
 @cache
-def tangent_refusals() -> ModuleType:
+def tangent_refusals() -> ctypes.CDLL:
     """Return the loaded library of :func:`tangent_library`, compiled if it is not in the cache.
 
     Raises:
         BuildError: There is no compiler, or it rejects the sources.
     """
-    return _module(tangent_library())
+    library = ctypes.CDLL(str(_built(tangent_library())))
+    library.ascendgraphRefuseTangents.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_bool)
+    library.ascendgraphRefuseTangents.restype = ctypes.c_void_p
+    library.ascendgraphRefusalFailure.restype = ctypes.c_char_p
+    library.ascendgraphTakeBackRefusal.argtypes = (ctypes.c_void_p,)
+    library.ascendgraphTakeBackRefusal.restype = None
+    return library
+
+
+def _built(library: CppLibrary) -> Path:
+    import torch  # noqa: F401 - its libraries must be loaded first
+
+    return library.build()
 
 
 def _module(library: CppLibrary) -> ModuleType:
-    import torch  # noqa: F401 - its libraries must be loaded first
-
-    path = library.build()
+    path = _built(library)
     spec = importlib.util.spec_from_file_location(library.name, path)
     if spec is None or spec.loader is None:
         raise EagerError(f"{path} is not an extension module; name a .so file")

@@ -109,7 +109,15 @@ def _runtime_headers(launch: str) -> list[Path]:
             )
             return [
                 sources / name
-                for name in (*names, "autograd.h", "differentiate.h", "device.h", "shapes.h", "versions.h")
+                for name in (
+                    *names,
+                    "autograd.h",
+                    "differentiate.h",
+                    "device.h",
+                    "shapes.h",
+                    "tangents.h",
+                    "versions.h",
+                )
             ]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"

@@ -3,7 +3,6 @@
 #ifndef ASCEND_GRAPH_EAGER_AUTOGRAD_H
 #define ASCEND_GRAPH_EAGER_AUTOGRAD_H
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/library.h>
@@ -12,8 +11,8 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "tangents.h"
 #include "versions.h"
 
 namespace ascend_graph::eager {
@@ -21,22 +20,6 @@ namespace ascend_graph::eager {
 // The name by which Python recognizes a registration that a gradient may replace
 // (ascend_graph/autograd/register.py).
 constexpr const char* kWithoutGradient = "ascend_graph: without gradient";
-
-// Calls `visit(tensor)` for the tensors of an argument or result, those of a list too.
-template <typename Visit>
-void each_tensor(const c10::IValue& value, Visit&& visit) {
-    if (value.isTensor()) {
-        if (value.toTensor().defined()) visit(value.toTensor());
-    } else if (value.isTensorList() || value.isOptionalTensorList()) {
-        for (const c10::IValue& element : value.toListRef()) {
-            if (element.isTensor() && element.toTensor().defined()) visit(element.toTensor());
-        }
-    }
-}
-
-inline bool is_written(const c10::Argument& argument) {
-    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-}
 
 // The place in a backward graph of an operator that has no gradient: whoever gets there is told.
 struct WithoutGradient : torch::autograd::Node {
@@ -71,30 +54,6 @@ struct WithoutGradient : torch::autograd::Node {
     std::string message_;
 };
 
-// The arguments that an operator writes, by name.
-inline std::string written_names(const c10::FunctionSchema& schema) {
-    std::string written;
-    for (const c10::Argument& argument : schema.arguments()) {
-        if (is_written(argument)) written += (written.empty() ? "" : ", ") + argument.name();
-    }
-    return written;
-}
-
-inline std::string without_tangent_message(const c10::FunctionSchema& schema) {
-    const std::string written = written_names(schema);
-    const std::string asked =
-        "forward-mode differentiation (torch.func.jvp, jacfwd, torch.autograd.forward_ad) asks for one; ";
-    if (written.empty()) {
-        return schema.name() + " has no tangent, but " + asked +
-               "give it forward= or backward= where it is registered (register_op(…, backward=…), or "
-               "backward "
-               "= … in operators.ini), or call it on the primal (torch.autograd.forward_ad.unpack_dual)";
-    }
-    return schema.name() + " writes " + written + " in place and has no tangent, but " + asked +
-           "forward= and backward= are for operators that write nothing; call it on the primal "
-           "(torch.autograd.forward_ad.unpack_dual)";
-}
-
 inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
     const std::string written = written_names(schema);
     if (written.empty()) {
@@ -108,38 +67,6 @@ inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
            "nothing; "
            "call it under torch.no_grad(), or on detached tensors";
 }
-
-// Forward-mode differentiation has one level, whose tensors carry tangents; torch.func's levels are wrappers.
-inline bool has_tangent(const at::Tensor& tensor) {
-    return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
-}
-
-namespace detail {
-
-inline void refuse_differentiable(const c10::OperatorHandle& op, const c10::IValue& value, bool dual_passes) {
-    each_tensor(value, [&](const at::Tensor& tensor) {
-        if (!torch::autograd::isDifferentiableType(tensor.scalar_type())) return;
-        TORCH_CHECK_NOT_IMPLEMENTED(dual_passes && has_tangent(tensor), without_tangent_message(op.schema()));
-    });
-}
-
-// Refuses to write what would keep the tangent of its old value, or get none.
-inline void refuse_written(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-    const auto& arguments = op.schema().arguments();
-    for (size_t n = 0; n < arguments.size(); ++n) {
-        if (is_written(arguments[n]))
-            refuse_differentiable(op, torch::jit::peek(stack, n, arguments.size()), /*dual_passes=*/false);
-    }
-}
-
-// Of which dtype the results are is known when they are there: integers have no tangents.
-inline void refuse_results(const c10::OperatorHandle& op, torch::jit::Stack& stack,
-                           bool dual_passes = false) {
-    for (const c10::IValue& value : torch::jit::last(stack, op.schema().returns().size()))
-        refuse_differentiable(op, value, dual_passes);
-}
-
-}  // namespace detail
 
 // For the key Autograd of an operator without a gradient: results, and tensors that it writes, remember in
 // the backward graph that they come from it; what may not be written is refused as PyTorch's own in-place
@@ -209,28 +136,6 @@ class BumpVersions : public c10::OperatorKernel {
         for (const at::Tensor& tensor : written) torch::autograd::increment_version(tensor);
     }
 };
-
-// For the key ADInplaceOrView of an operator that its author registered, without a tangent. PyTorch's
-// fallback, and the kernel of torch.library.custom_op, ask for no tangents: the results would have none,
-// which reads as zero. A kernel made of ATen's operators carries tangents on by itself, so results are looked
-// at when they are there. `counts` stands for the kernel of custom_op at this key, which counts the versions
-// of what is written.
-template <bool counts>
-void refuse_tangents(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-    const size_t count = op.schema().arguments().size();
-    bool dual = false;
-    for (const c10::IValue& value : torch::jit::last(*stack, count))
-        each_tensor(value, [&](const at::Tensor& tensor) { dual = dual || has_tangent(tensor); });
-    if (dual) detail::refuse_written(op, *stack);
-    if constexpr (counts) {
-        for (size_t n = 0; n < count; ++n) {
-            if (is_written(op.schema().arguments()[n]))
-                each_tensor(torch::jit::peek(*stack, n, count), torch::autograd::increment_version);
-        }
-    }
-    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
-    if (dual) detail::refuse_results(op, *stack, /*dual_passes=*/true);
-}
 
 inline torch::CppFunction autograd_without_gradient() {
     return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradWithoutGradient>())

@@ -1,40 +1,42 @@
-// Registers the kernel by which forward mode over an author's operator is refused. A library of its own:
-// those who bring their kernels need nothing else of csrc/eager, and it compiles in a fraction of the time.
-// The Python side is ascend_graph/autograd/no_tangent.py.
-#include <pybind11/pybind11.h>
+// Registers the kernel by which forward mode over an author's operator is refused. A library of its own, with
+// functions for ctypes: those who bring their kernels need nothing else of csrc/eager, and it compiles in a
+// fraction of the time. The Python side is ascend_graph/autograd/no_tangent.py.
 #include <torch/library.h>
 
+#include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "../autograd.h"
+#include "../tangents.h"
 
 namespace {
 
-// Taken back by `close` or with the last reference. The kernel is a function: a call that is under way in
-// another thread holds no object of it.
-class Refusal {
-  public:
-    Refusal(const std::string& ns, const std::string& name, bool counts_versions)
-        : library_(std::in_place, torch::Library::IMPL, ns, c10::DispatchKey::ADInplaceOrView, __FILE__,
-                   __LINE__) {
-        using ascend_graph::eager::refuse_tangents;
-        library_->impl(name.c_str(),
-                       counts_versions
-                           ? torch::CppFunction::makeFromBoxedFunction<&refuse_tangents<true>>()
-                           : torch::CppFunction::makeFromBoxedFunction<&refuse_tangents<false>>());
-    }
-    void close() { library_.reset(); }
+using ascend_graph::eager::refuse_tangents;
 
-  private:
-    std::optional<torch::Library> library_;
-};
+thread_local std::string failure;
 
 }  // namespace
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-    pybind11::class_<Refusal>(m, "Refusal")
-        .def(pybind11::init<const std::string&, const std::string&, bool>())
-        .def("close", &Refusal::close);
+extern "C" {
+
+// Returns a registration, or null; then ascendgraphRefusalFailure() says why. The kernel is a function: a
+// call that is under way in another thread while the registration is taken back holds no object of it.
+void* ascendgraphRefuseTangents(const char* ns, const char* name, bool counts_versions) {
+    try {
+        auto library = std::make_unique<torch::Library>(
+            torch::Library::IMPL, ns, c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
+        library->impl(name, counts_versions
+                                ? torch::CppFunction::makeFromBoxedFunction<&refuse_tangents<true>>()
+                                : torch::CppFunction::makeFromBoxedFunction<&refuse_tangents<false>>());
+        return library.release();
+    } catch (const std::exception& error) {
+        failure = error.what();
+        return nullptr;
+    }
 }
+
+const char* ascendgraphRefusalFailure() { return failure.c_str(); }
+
+void ascendgraphTakeBackRefusal(void* registration) { delete static_cast<torch::Library*>(registration); }
+
+}  // extern "C"
