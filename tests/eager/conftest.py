@@ -8,7 +8,6 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from ascend_graph.codegen.eager_library.project import generate_project
 
 import ascend_graph
 from ascend_graph import registered_ops
-from ascend_graph.compilation import torch_library
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.eager.library import sanitized
 from ascend_graph.host import build_operator_package
@@ -27,6 +25,7 @@ from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
 from eager_package import ARGUMENTS, GRADIENTS, KERNELS, PROTOTYPES, SCHEMAS, SHAPES, WRITING, prototype
+from generated_library import generated_library
 
 
 @pytest.fixture(scope="session")
@@ -84,24 +83,20 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The package generated from all operators, imported; compiled once per state of the sources."""
     root = tmp_path_factory.mktemp("generated")
     (root / "op_proto.h").write_text(PROTOTYPES)
-    project = generate_project(
-        root / "generated_ops",
-        root / "op_proto.h",
-        bindings="both",
-        shapes=SHAPES,
-        gradients=GRADIENTS,
-        schemas=SCHEMAS,
-        arguments=ARGUMENTS,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        # Set up before the fixture of each test selects the package: its headers are read.
+        patch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package))
+        project = generate_project(
+            root / "generated_ops",
+            root / "op_proto.h",
+            bindings="both",
+            shapes=SHAPES,
+            gradients=GRADIENTS,
+            schemas=SCHEMAS,
+            arguments=ARGUMENTS,
+        )
     assert "gradient of AddCustom: AddCustomGrad" in project.proposed
-    sources = project.directory / "csrc/generated"
-    module = torch_library(
-        "_C",
-        sorted(sources.glob("*.cpp")),
-        headers=sorted(sources.rglob("*.h")),
-        include_directories=[sources],
-    )
-    module = replace(module, flags=(*module.flags, "-O0", "-g0"))  # two thirds of the time
+    module = generated_library("_C", project.directory)
     shutil.copy(sanitized(module).build(), project.directory / "generated_ops/_C.so")
     sys.path.insert(0, str(project.directory))
     try:

@@ -8,13 +8,13 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from ascend_graph.codegen.eager_library.project import generate_project, op_plugin_entries
+from generated_library import generated_library
 
 import ascend_graph
 from ascend_graph import load_prototypes, register_op
@@ -22,7 +22,6 @@ from ascend_graph.aclnn import AclnnFunction
 from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.aclnn import process_catalog as aclnn_catalog
 from ascend_graph.binding import BindingError
-from ascend_graph.compilation import torch_library
 from ascend_graph.eager import EagerArgumentError, EagerError, MissingFunctionError, define_operator
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes import process_catalog as prototype_catalog
@@ -358,14 +357,7 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     )
     project = generate_project(project_directory, bindings="both")
     assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcNumbers", "DcLists", "aclnnDcNull"}
-    sources = project_directory / "csrc/generated"
-    library = torch_library(
-        "_dc_generated",
-        sorted(sources.glob("*.cpp")),
-        headers=sorted(sources.rglob("*.h")),
-        include_directories=[sources],
-    )
-    library = replace(library, flags=(*library.flags, "-O0", "-g0"))  # two thirds of the time
+    library = generated_library("_dc_generated", project_directory)
     torch.ops.load_library(library.build())
     add, many = torch.ops.dc_generated.dc_add, torch.ops.dc_generated.dc_many
     x = torch.ones(2).npu()
