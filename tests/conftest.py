@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import hypothesis
+import preloaded
 import pytest
 import torch
 import torch._functorch.config
@@ -81,6 +82,7 @@ def _ge_first(request: pytest.FixtureRequest) -> None:
         from ascend_graph.checks.kinds.graph_checks import compile_for_ge_once
 
         compile_for_ge_once()
+        preloaded.leave_guards_unmeasured()
 
 
 def pytest_unconfigure() -> None:
