@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ascend_graph.shapes.dtypes import CATEGORY
@@ -28,6 +29,8 @@ from ascend_graph.shapes.syntax import (
     Tensor,
     Tuple,
     Unary,
+    WhereDefinition,
+    children,
 )
 
 
@@ -76,7 +79,8 @@ def sample(
     True
     """
     reason: Exception | None = None
-    for _ in range(tries):
+    for number in range(tries):
+        found = None
         try:
             found = _Choice(relation, attrs, rng, sizes=sizes, dtypes=dtypes, structure=structure).sample(optional)
             relation.infer(found.shapes, found.dtypes, attrs)
@@ -84,13 +88,47 @@ def sample(
             return found
         except ShapeError as error:
             reason = error
+            if (
+                number == 0
+                and structure is not None
+                and found is not None
+                and not _has_fitting_ranks(relation, found, attrs)
+            ):
+                break
         except RelationError as error:
             if not optional:
                 raise
             reason = error  # an absent input may be what an output needs
     raise RelationSampleError(
-        f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}. Give samples="
+        f"found no inputs for {relation} with attrs {dict(attrs)} in {number + 1} tries: {reason}. Give samples="
     )
+
+
+def _has_fitting_ranks(relation: Relation, found: RelationSample, attrs: Mapping[str, object]) -> bool:
+    """Return whether a sample meets the conditions that hold for all samples of its structure or for none."""
+    try:
+        _conditions_of_structure(relation, frozenset(attrs)).infer(found.shapes, found.dtypes, attrs)
+    except ShapeError:
+        return False
+    except RelationError:
+        return True  # nothing is known of them
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _conditions_of_structure(relation: Relation, attrs: frozenset[str]) -> Relation:
+    """Return a relation of the same inputs with the conditions on ranks and attrs alone."""
+
+    def is_fixed(node: Expr) -> bool:
+        match node:
+            case FunctionCall("rank"):
+                return True
+            case Name(name):
+                return name in attrs
+        return all(map(is_fixed, children(node)))
+
+    clauses = tuple(c for c in relation.clauses if not isinstance(c, WhereDefinition) and is_fixed(c))
+    return replace(relation, output_tensors=(), clauses=clauses)
 
 
 def _demand_sizes(shapes: Mapping[str, Any]) -> None:
