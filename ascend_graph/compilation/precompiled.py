@@ -27,7 +27,7 @@ from ascend_graph.compilation.cache import cache_directory
 #: precompiled header is too large (PyTorch's headers make 500 MB).
 _SMALLEST, _LARGEST = 300_000, 8_000_000
 #: Precompiled headers that the cache keeps, the last used ones; each has about 25 times the size of its text.
-_MOST = 8
+_MOST = 16
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"((?: \d)*)$', re.MULTILINE)
 _NAME = "ascend_graph_headers"
 

@@ -334,6 +334,7 @@ NAMES_SHAPES = {
 }
 
 
+@pytest.mark.slow
 def test_names_that_stand_in_the_way_compile(tmp_path: Path) -> None:
     header = tmp_path / "op_proto.h"
     header.write_text("\n".join(NAMES.values()))

@@ -137,8 +137,15 @@ def assert_close(actual: Any, expected: Any, dtype: torch.dtype = torch.float32)
     torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol, check_device=False)
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize(
+    ("training", "dynamic"),
+    [
+        pytest.param(False, False, id="eval-static"),
+        pytest.param(True, False, id="train-static"),
+        pytest.param(False, True, id="eval-dynamic", marks=pytest.mark.slow),  # the graphs of training are dynamic, too
+        pytest.param(True, True, id="train-dynamic"),
+    ],
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_forward_and_backward(name: str, training: bool, dynamic: bool) -> None:
     torch.manual_seed(0)
