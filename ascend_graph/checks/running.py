@@ -89,7 +89,11 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                     if not begun:
                         raise ModuleError(f"{request.module}: Python did not start; see the output above")
                     if not listed:
-                        raise ModuleError(f"{request.module}: importing it {how}")
+                        name = request.module.partition(":")[0]
+                        alone = name if name.endswith(".py") else f"-c 'import {name}'"
+                        raise ModuleError(
+                            f"{request.module}: importing it {how}; see where with: ascend-graph run {alone}"
+                        )
                     reports.append(
                         CheckReport(current, (CheckResult("process", CheckState.FAILED, message=f"checking it {how}"),))
                     )

@@ -265,7 +265,7 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
         what = (
             f"has no output {', '.join(sorted(unknown))}; it has {', '.join(p.name for p in schema.prototype.outputs)}"
             if unknown
-            else f"has the output {', '.join(missing)}, which the relation lacks"
+            else f"has the output {', '.join(missing)}, which the relation lacks; add it behind ->"
         )
         raise EagerError(f"{schema.prototype.op_type} {what}\n  relation: {relation}")
     ordered = tuple(outputs[name] for name in expected)
