@@ -56,7 +56,7 @@ EXPLAINED = {
 }
 #: Verbs that tell what to do, where a clause begins.
 _VERBS = (
-    "adapt add align allocate annotate ask attach build call capture cast change check choose close compile convert "
+    "adapt add align allocate annotate ask attach build call capture cast change check choose close compare compile convert "
     "copy correct create declare define delete describe destroy drop end enter export fix free generate give import "
     "include increase initialize install join keep leave link list load look lower make map mark match move name open "
     "pad pass profile pull put raise rebuild record reduce register remove rename replace report rerun reserve reset "
@@ -287,7 +287,7 @@ def cpp_messages(path: Path) -> Iterator[Message]:
             end = match.end()
             continue
         elif re.fullmatch(r"[^;{}\"#]{1,120}", between) and re.match(r"\s*(?:: \w+)?\)?\s*(\+|<<|,)", between):
-            joint = _value(between) if between.strip(" \n+<,") else ""
+            joint = _value(between) if between.strip(" \n+<,)") and not between.endswith("?") else ""
         else:
             if text:
                 yield Message(f"{place}:{start}", text + _value_after(source, end), raised and " " in text)

@@ -13,7 +13,7 @@ from typing import Any
 from ascend_graph.checks.report import AttrCoverage, CheckReport, CheckResult, CheckState
 from ascend_graph.environment import is_active, is_strict, real_cann
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.workers import ModuleError, answers, launcher_arguments
+from ascend_graph.workers import ModuleError, answers, launcher_arguments, require_module
 
 
 class RequestError(AscendGraphError):
@@ -54,6 +54,7 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
         ModuleError: The module cannot be imported, or it registers none of the operators.
         RequestError: A check of that name does not exist.
     """
+    require_module(request.module)
     reports: list[CheckReport] = []
     while True:
         current, ended, begun, listed = "", True, False, False

@@ -99,7 +99,7 @@ def build(
     """
     if project is not None:
         if output is None:
-            raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
+            raise click.UsageError("the directory of the package is missing; write -o DIRECTORY")
         names = tuple(name.strip() for name in ops.split(",") if name.strip())
         is_project = (project / "op_host").is_dir() or not any(project.glob("*/**/op_host"))
         if names or not is_project:

@@ -186,10 +186,12 @@ def explain(module: str, operator: str | None, output_format: str) -> None:
 
     OP is an op type or namespace::name; all operators without it. Without an NPU it runs on the host runtime.
     """
+    from ascend_graph.workers import import_operators, require_module
+
+    require_module(module)
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.checks.explain import explain as page_of
     from ascend_graph.registration.registered import registered_ops
-    from ascend_graph.workers import import_operators
 
     import_operators(module)
     pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]

@@ -74,7 +74,7 @@ def _package_directory(directory: str) -> str:
     if not (path / "op_api" / "lib" / "libcust_opapi.so").exists():
         raise HostRuntimeError(
             f"--opp {directory}: no operator package there: expected {path}/op_api/lib/libcust_opapi.so; build one with "
-            "ascend_graph.host.packages.build.build_operator_package"
+            f"ascend-graph build PROJECT -o {directory}, or from Python kernels with ascend_graph.host.build_operator_package"
         )
     return str(path)
 
