@@ -107,7 +107,7 @@ def test_arguments_are_renamed_and_reordered_with_defaults_of_their_own(tmp_path
         (GENERATED.replace("Tensor? bias", "Tensor bias"), "", "Tensor bias: expected Tensor\\?; write .*Tensor\\? bias"),
         (GENERATED.replace("=1e-05", "=inf"), "", "default 'inf' of epsilon: expected a literal of float"),
         (GENERATED.replace('"sum"', "sum"), "", "default 'sum' of mode: expected a literal of str"),
-        (GENERATED.replace("int[] axes", "int[]? axes=None"), "", "default None of axes is not one .*int\\[\\] axes"),
+        (GENERATED.replace("int[] axes", "int[]? axes=None"), "", "default None of axes: expected a literal .*int\\[\\] axes"),
         (GENERATED.replace("int[] axes", "SymInt[] axes"), "", "the type SymInt; expected"),
         (GENERATED.replace("Tensor? bias,", "Tensor? bias=None,"), "", "an argument without a default follows"),
         (GENERATED.replace("pick(", "pick.out("), "", "the overload out; expected a name without one"),
