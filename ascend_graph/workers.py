@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,28 @@ def launcher_arguments(*, on_host: bool = False) -> list[str]:
     return ["-m", "ascend_graph.host", "--quiet", *(["--force"] if cann else [])]
 
 
+def _not_found(name: str) -> ModuleError:
+    return ModuleError(
+        f"module {name} not found in {Path.cwd()}, nor among the installed ones; name another module, or a .py file"
+    )
+
+
+def require_module(module: str) -> None:
+    """Raise if a module or .py file does not exist, before anything is started or compiled for it.
+
+    Raises:
+        ModuleError: There is no such file or package.
+    """
+    name = module.partition(":")[0]
+    if name.endswith(".py"):
+        if not Path(name).is_file():
+            raise ModuleError(f"file {name} not found in {Path.cwd()}; name one that exists")
+        return
+    package = name.partition(".")[0]
+    if PathFinder.find_spec(package, [str(Path.cwd())]) is None and importlib.util.find_spec(package) is None:
+        raise _not_found(package)
+
+
 def import_operators(module: str) -> dict[str, Any]:
     """Import a module, or run a .py file, for the operators that it registers; the working directory is searched.
 
@@ -44,10 +67,9 @@ def import_operators(module: str) -> dict[str, Any]:
     Raises:
         ModuleError: There is no such file, module or function.
     """
+    require_module(module)
     module, _, function = module.partition(":")
     if module.endswith(".py"):
-        if not Path(module).is_file():
-            raise ModuleError(f"file {module} not found in {Path.cwd()}; name one that exists")
         names = runpy.run_path(module)
     else:
         sys.path.insert(0, str(Path.cwd()))
@@ -56,10 +78,7 @@ def import_operators(module: str) -> dict[str, Any]:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise  # one that it imports is missing
-            raise ModuleError(
-                f"module {error.name} not found in {Path.cwd()}; name one that exists nor among the installed ones: "
-                "name a module or a .py file"
-            ) from None
+            raise _not_found(error.name) from None
     if function:
         if not callable(names.get(function)):
             functions = sorted(name for name, value in names.items() if callable(value) and not name.startswith("_"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Phrases that messages say otherwise: "is not a", "must be one of", "expected", "was not found".
@@ -32,19 +33,33 @@ _VALID = re.compile(
     r"|\b(?:these|those|they|there|it|aclnn functions|the \w+s|\w+ (?:kernel|parser|library) knows) "
     r"(?:are|is|has|have|takes?|ends?|defines?|gives?)\b|\bknows: |\btakes (?:\{\}|tensors|an?|only|one|two|no) ?"
 )
-#: Texts of PyTorch that the host runtime repeats word by word, as its tests ask for them.
-_OF_PYTORCH = frozenset(
-    [
-        "Expected a '{}' device type for generator but found '{}'",
-        "preserve memory format is unsupported by the contiguous operator",
-    ]
-)
+#: Texts that need not say what to write, by place and text, and why. A text without a place is that of PyTorch or Python, which
+#: programs expect word by word.
+EXPLAINED = {
+    ("", "Expected a '{}' device type for generator but found '{}'"): "PyTorch's",
+    ("", "preserve memory format is unsupported by the contiguous operator"): "PyTorch's",
+    ("ascend_graph/raw_ops/__init__.py", "module {} has no attribute {}"): "Python's; only names with __ come there",
+    ("ascend_graph/adoption/bound/writes.py", ""): "a reason in a report, whose last line says what to complete",
+    (
+        "ascend_graph/packages/missing.py",
+        "{} is not registered. {}",
+    ): "each hint has the line to write, or relays an error",
+    ("ascend_graph/host/triton/launch.py", "kernel {}: ACL error {}: {}"): "relays the stream's error",
+    (
+        "ascend_graph/host/triton/operations/access.py",
+        "device_assert at {}, program {}: {}",
+    ): "the author's own assertion",
+    ("csrc/host/include/ascend_graph/aclnn_adapter.h", "{}: the host kernel {}"): "relays the kernel's error",
+    ("csrc/host/exe_graph/package_tiling.cpp", "{}: the TilingParse function{}"): "failure_text goes on",
+    ("csrc/host/exe_graph/package_tiling.cpp", "{}: the tiling function{}"): "failure_text goes on",
+    ("csrc/host/opapi/companion.cpp", "{}: its kernel is not there: {}"): "relays the build's error",
+}
 #: Verbs that tell what to do, where a clause begins.
 _VERBS = (
-    "adapt add align allocate annotate ask attach build call capture cast change check choose close compile convert "
+    "adapt add align allocate annotate ask attach build call capture cast change check choose close compare compile convert "
     "copy correct create declare define delete describe destroy drop end enter export fix free generate give import "
     "include increase initialize install join keep leave link list load look lower make map mark match move name open "
-    "pad pass profile pull put raise rebuild reduce register remove rename replace report rerun reserve reset "
+    "pad pass profile pull put raise rebuild record reduce register remove rename replace report rerun reserve reset "
     "reshape restart retry return run save say see set shorten simplify source specify spell split start store "
     "subscribe switch synchronize take transpose try unmap unset update upgrade use wait wrap write"
 )
@@ -75,6 +90,8 @@ _REPORTERS = frozenset(
 _INNER = frozenset(
     ["NotApplicable", "UncertainError", "NoBindingError", "AssertionError", "SystemExit", "StopIteration"]
 )
+#: Findings of opcheck, to which its report adds the advice of the check.
+_ADVISED = frozenset(["Violation", "Undecided"])
 _CPP_SUFFIXES = frozenset([".cpp", ".h", ".jinja"])
 
 
@@ -86,6 +103,12 @@ class Message:
     text: str
     raised: bool  #: whether it is given to an exception, a warning or a report; any other literal otherwise
     completed: bool = False  #: whether the function that it is given to adds what to write instead
+
+    @property
+    def explanation(self) -> tuple[str, str] | None:
+        """The key in EXPLAINED of this text; None if it has none."""
+        file = self.place.rpartition(":")[0]
+        return next((key for key in (("", self.text), (file, self.text), (file, "")) if key in EXPLAINED), None)
 
     def faults(self) -> list[str]:
         """Return what is wrong with the form; empty if nothing is."""
@@ -100,30 +123,58 @@ class Message:
 
     def only_relays(self) -> bool:
         """Return whether the text is that of another message, or has no more than the name of a subject before it."""
-        if self.text in _OF_PYTORCH:
+        if self.explanation is not None:
             return True
         own = re.sub(r"\\[nt]", "", self.text.replace("{}", ""))
         return len(re.findall(r"[A-Za-z]{2,}", own)) <= (2 if self.text.rstrip().endswith(": {}") else 0)
 
 
-def _text(node: ast.expr, first: bool) -> str | None:
+#: Expressions of the names that a function or its module assigns once.
+Names = Mapping[str, ast.expr]
+
+
+def _text(node: ast.expr, first: bool, names: Names = MappingProxyType({})) -> str | None:
     """Return the text of a string expression, with ``{}`` for values; None if it has no literal.
 
-    Of a conditional expression it has the first alternative, or the second.
+    Of a conditional expression it has the first alternative, or the second; of ``a or b`` the one with a literal.
     """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.IfExp):
-        return _text(node.body if first else node.orelse, first)
+        return _text(node.body if first else node.orelse, first, names)
+    if isinstance(node, ast.BoolOp):
+        return next((text for one in node.values if (text := _text(one, first, names)) is not None), None)
+    if isinstance(node, ast.Name) and node.id in names:
+        return _text(names[node.id], first, {name: one for name, one in names.items() if name != node.id})
     if isinstance(node, ast.FormattedValue):
-        return _text(node.value, first) if isinstance(node.value, ast.IfExp) else None
+        return _text(node.value, first, names) if isinstance(node.value, ast.IfExp | ast.BoolOp | ast.Name) else None
     if isinstance(node, ast.JoinedStr):
-        parts = [_text(part, first) for part in node.values]
+        parts = [_text(part, first, names) for part in node.values]
         return "".join("{}" if part is None else part for part in parts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text(node.left, first), _text(node.right, first)
+        left, right = _text(node.left, first, names), _text(node.right, first, names)
         return None if left is None and right is None else f"{left or '{}'}{right or '{}'}"
     return None
+
+
+def _assigned_once(tree: ast.Module) -> dict[ast.AST, Names]:
+    """Return, by node within functions, the names that the innermost function and the module assign once."""
+    found: dict[ast.AST, Names] = {}
+    module: dict[str, ast.expr] = {}
+    for scope in ast.walk(tree):
+        if isinstance(scope, ast.Module | ast.FunctionDef):
+            nodes = scope.body if isinstance(scope, ast.Module) else list(ast.walk(scope))
+            stored = [one.id for one in ast.walk(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+            names = {
+                one.targets[0].id: one.value
+                for one in nodes
+                if isinstance(one, ast.Assign)
+                and isinstance(one.targets[0], ast.Name)
+                and stored.count(one.targets[0].id) == 1
+            }
+            module = module or names
+            found.update((node, {**module, **names}) for node in ast.walk(scope))
+    return found
 
 
 def _nested(tree: ast.Module) -> set[ast.AST]:
@@ -169,6 +220,7 @@ def _completing(directory: Path) -> dict[tuple[str, str], bool]:
 def python_messages(path: Path) -> Iterator[Message]:
     """Yield the texts of a Python file; those that are raised or reported are marked."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = _assigned_once(tree)
     place, nested, raised, completed = path.relative_to(ROOT).as_posix(), _nested(tree), set(), set()
     completing = _completing(path.parent)
     for node in ast.walk(tree):
@@ -178,11 +230,11 @@ def python_messages(path: Path) -> Iterator[Message]:
             if isinstance(node, ast.Call):
                 raised.update(call.args)
             name = ast.unparse(call.func).rpartition(".")[2]
-            if completing.get((path.name, name), completing.get(("", name), False)):
+            if name in _ADVISED or completing.get((path.name, name), completing.get(("", name), False)):
                 completed.update(given)
     for node in ast.walk(tree):
         if isinstance(node, ast.expr) and node not in nested:
-            for text in dict.fromkeys([_text(node, True), _text(node, False)]):
+            for text in dict.fromkeys([_text(node, True, names[node]), _text(node, False, names[node])]):
                 if text:
                     yield Message(f"{place}:{node.lineno}", text, node in raised and " " in text, node in completed)
 
@@ -195,9 +247,29 @@ _CPP = re.compile(
 )
 
 
+_CONSTANT = re.compile(r"constexpr const char\* (k\w+) =((?:\s*\"(?:[^\"\\]|\\.)*\")+);")
+
+
+@functools.cache
+def _constants() -> dict[str, str]:
+    """Return the texts of C++ constants, by name."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "csrc").rglob("*")):
+        if path.suffix in _CPP_SUFFIXES:
+            for name, text in _CONSTANT.findall(path.read_text(encoding="utf-8")):
+                found[name] = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))
+    return found
+
+
+def _value(between: str) -> str:
+    """Return the text of a value that is joined to a text: that of a constant, or ``{}``."""
+    return next((_constants()[name] for name in re.findall(r"\bk[A-Z]\w*", between) if name in _constants()), "{}")
+
+
 def _value_after(source: str, end: int) -> str:
-    """Return ``{}`` if a value is joined to the text that ends here."""
-    return "{}" if re.match(r"\s*[+,]\s*[\w(]", source[end : end + 40]) else ""
+    """Return the text of a value that is joined to the text that ends here; empty if there is none."""
+    found = re.match(r"\s*\)?\s*[+,]\s*([\w(][^;\"]*)", source[end : end + 80])
+    return _value(found[1]) if found else ""
 
 
 def cpp_messages(path: Path) -> Iterator[Message]:
@@ -211,11 +283,14 @@ def cpp_messages(path: Path) -> Iterator[Message]:
         between = " ".join(re.sub(r"//[^\n]*", "", source[end : match.start()]).split()) if end >= 0 else ";"
         if not between.strip():
             joint = ""
-        elif re.fullmatch(r"[^;{}\"#]{1,120}", between) and re.match(r"\s*\)?\s*(\+|<<|,)", between):
-            joint = "{}" if between.strip(" \n+<,") else ""
+        elif between == ":":  # the other alternative of a conditional expression
+            end = match.end()
+            continue
+        elif re.fullmatch(r"[^;{}\"#]{1,120}", between) and re.match(r"\s*(?:: \w+)?\)?\s*(\+|<<|,)", between):
+            joint = _value(between) if between.strip(" \n+<,)") and not between.endswith("?") else ""
         else:
             if text:
-                yield Message(f"{place}:{start}", text + _value_after(source, end), raised)
+                yield Message(f"{place}:{start}", text + _value_after(source, end), raised and " " in text)
             before = re.split(r"[;{}]", source[max(0, match.start() - 400) : match.start()])[-1]
             raised = place.startswith(("csrc/host", "csrc/eager")) and _CPP_RAISES.search(before) is not None
             joint, text = "", "{}" if match.group("text")[1] in " :" or re.search(r"\+ *(\(|$)", before) else ""
@@ -223,7 +298,7 @@ def cpp_messages(path: Path) -> Iterator[Message]:
         text += joint + match.group("text")[1:-1]
         end = match.end()
     if text:
-        yield Message(f"{place}:{start}", text + _value_after(source, end), raised)
+        yield Message(f"{place}:{start}", text + _value_after(source, end), raised and " " in text)
 
 
 def messages() -> Iterator[Message]:

@@ -81,7 +81,7 @@ class ExpressionWriter:
             case Op.REFUSED:
                 kind = TYPES.get(node.kind, "bool" if node.kind is ExpressionKind.BOOL else "Number")
                 assert isinstance(value, tuple)
-                return f"Refuse<{kind}>({cpp_string(' is '.join(value))})"
+                return f"Refuse<{kind}>({cpp_string('; expected '.join(value))})"
             case Op.INTEGER:
                 return f"Number(int64_t{{{value}}})"
             case Op.ELLIPSIS:

@@ -127,7 +127,7 @@ def generate_op_project(
     for op_type in shapes:
         if op_type not in prototypes:
             raise GenerationError(
-                f"shape of {op_type}: {', '.join(map(str, given))} define no such operator; they define "
+                f"shape of {op_type}: {', '.join(map(str, given))} lacks this operator; expected one of "
                 f"{', '.join(prototypes) or 'none'}"
             )
     left_out = [(name, f"no shape relation; add --shape '{name}=…'") for name in prototypes if name not in shapes]

@@ -35,9 +35,12 @@ def test_a_fault_of_form_is_named(text: str, fault: str | None) -> None:
 
 
 def test_messages_say_what_to_write() -> None:
-    """What is left are findings of checks, reasons in tables, and texts that PyTorch has, too."""
     left = [one for one in messages() if one.raised and not one.only_relays() and not one.says_what_to_write()]
-    assert len(left) <= 85, [f"{one.place}: {one.text}" for one in left]
+    assert [f"{one.place}: {one.text}" for one in left] == []
+
+
+def test_every_explained_text_is_still_there() -> None:
+    assert {one.explanation for one in messages() if one.raised} >= _messages.EXPLAINED.keys()
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,26 @@ def test_a_function_may_add_what_to_write(tmp_path: Path, monkeypatch: pytest.Mo
     assert [one.says_what_to_write() for one in python_messages(source) if one.raised] == [True]
 
 
+def test_names_that_are_assigned_once_are_part_of_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(
+        "_INSTEAD = 'write NAME'\n"
+        "def f(near, known):\n"
+        "    hint = f'did you mean {near}?' if near else f'expected {known}'\n"
+        "    changed = 'write x'\n"
+        "    changed = 'nothing'\n"
+        "    raise ValueError(f'a_b: {hint} {_INSTEAD}')\n"
+        "def g():\n"
+        "    raise ValueError(f'a_b: {hint} {changed}')\n"
+    )
+    monkeypatch.setattr(_messages, "ROOT", tmp_path)
+    assert [one.text for one in python_messages(source) if one.raised] == [
+        "a_b: did you mean {}? write NAME",
+        "a_b: expected {} write NAME",
+        "a_b: {} {}",
+    ]
+
+
 def test_python_texts_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "module.py"
     source.write_text(
@@ -109,3 +132,22 @@ def test_cpp_texts_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (one,) = cpp_messages(source)
     assert (one.place, one.text) == ("csrc/host/entry.cpp:3", "size {} is no multiple of 8")
     assert one.faults() == ["says 'is no'"]
+
+
+def test_cpp_texts_have_their_constants_and_one_of_two_alternatives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "csrc" / "host" / "entry.cpp"
+    source.parent.mkdir(parents=True)
+    source.write_text(
+        'constexpr const char* kReport =\n    "; report "\n    "it";\n'
+        "int f(int end) {\n"
+        '    return fail(std::string("its ") + (end == 0 ? "source" : "destination") + " is null" + kReport);\n'
+        "}\n"
+        'int g() { return refuse(std::string("g_a: ") + error()); }\n'
+    )
+    monkeypatch.setattr(_messages, "ROOT", tmp_path)
+    _messages._constants.cache_clear()
+    found = [one.text for one in cpp_messages(source) if one.raised]
+    _messages._constants.cache_clear()
+    assert found == ["its source is null; report it", "g_a: {}"]

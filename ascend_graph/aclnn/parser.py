@@ -205,7 +205,7 @@ def _without_repetitions(source: SourceText, functions: list[AclnnFunction], pla
         if function in earlier:
             continue
         if earlier and not source.full:
-            message = f"{function.name} is declared differently in line {earlier[0].line}"
+            message = f"{function.name} is declared differently in line {earlier[0].line}; keep one of both"
             source.report(Severity.WARNING, place, message, function.name)
         earlier.append(function)
         kept.append(function)

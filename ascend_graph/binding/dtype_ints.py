@@ -102,8 +102,8 @@ def dtype_ints(
     strangers = said.keys() - ints
     if strangers:
         raise EagerError(
-            f"{prototype.op_type}: whose numbers {', '.join(sorted(strangers))} takes is said, but it is not an Int attr; Int attrs "
-            f"are {', '.join(sorted(ints)) or 'none'}"
+            f"{prototype.op_type}: whose numbers {', '.join(sorted(strangers))} takes is said, but it is not an Int attr; expected "
+            f"one of: {', '.join(sorted(ints)) or 'none'}"
         )
     used = used_as_dtype(relation)
     return {

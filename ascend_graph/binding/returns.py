@@ -109,7 +109,7 @@ class ReturnSearch:
         if mixed or not fits:
             raise self.refuse(
                 f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
-                f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
+                f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}); say which is which",
                 {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
             )
         positions = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
@@ -137,17 +137,17 @@ class ReturnSearch:
                 names = ", ".join(output.name for output in self.prototype.outputs) or "none"
                 raise self.refuse(
                     f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
-                    f"(outputs: {names}). {self.without_annotations(found, in_place)}"
+                    f"(outputs: {names}). If the operator only reads it, write: {self.without_annotations(found, in_place)}"
                 )
 
     def without_annotations(self, found: Mapping[int, ReturnSource], in_place: Mapping[int, int]) -> str:
-        """Return advice with a schema that writes only the arguments that the prototype writes."""
+        """Return the schema without marks on arguments that the prototype does not write."""
         kept = {*in_place, *self.passed_in, *(r.argument for r in found.values())}
         text = self.schema.text
         for n, argument in enumerate(self.schema.arguments):
             if argument.mutated and n not in kept:
                 text = re.sub(rf"\(\w+!(?: -> [^)]*)?\)(?=[\[\]?]* {argument.name}\b)", "", text)
-        return f"If the operator only reads it, write: {text}"
+        return text
 
     def explicit_returns(self, value: Any) -> tuple[Any, ...]:
         names = tuple(value) if isinstance(value, tuple | list) else (value,)

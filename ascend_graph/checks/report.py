@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from ascend_graph.checks.advice import ADVICE
 from ascend_graph.errors import AscendGraphError
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ class CheckResult:
     sample: str = ""
     seconds: float = 0.0
 
+    @property
+    def advice(self) -> str:
+        """The most frequent cause of a failure of this check, and what to write; empty if it did not fail."""
+        return ADVICE.get(self.check, "") if self.state is CheckState.FAILED else ""
+
 
 @dataclass(frozen=True)
 class CheckReport:
@@ -139,6 +145,7 @@ class CheckReport:
                     "calls": o.calls,
                     "message": o.message,
                     "sample": o.sample,
+                    "advice": o.advice,
                     "seconds": round(o.seconds, 3),
                 }
                 for o in self.outcomes
@@ -167,6 +174,8 @@ class CheckReport:
             table.add_row(outcome.check, state, said)
             if outcome.sample:
                 table.add_row("", "", escape(f"with {outcome.sample}"))
+            if outcome.advice:
+                table.add_row("", "", Text(f"often: {outcome.advice}", style="yellow"))
         yield table
         for one in self.attrs:
             yield Text(f"  attr {one}", style="yellow" if one.untried or one.remark else "")
@@ -175,7 +184,10 @@ class CheckReport:
 
 
 def _line(outcome: CheckResult) -> str:
-    return f"  {outcome.check}: {outcome.message}" + (f"\n    with {outcome.sample}" if outcome.sample else "")
+    lines = [f"  {outcome.check}: {outcome.message}"]
+    lines += [f"    with {outcome.sample}"] if outcome.sample else []
+    lines += [f"    often: {outcome.advice}"] if outcome.advice else []
+    return "\n".join(lines)
 
 
 def as_text(reports: Sequence[CheckReport]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ascend_graph.checks.report import AttrCoverage, CheckReport, CheckResult, CheckState
 from ascend_graph.environment import is_active, is_strict, real_cann
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.workers import ModuleError, answers, launcher_arguments
+from ascend_graph.workers import ModuleError, answers, launcher_arguments, require_module
 
 
 class RequestError(AscendGraphError):
@@ -54,6 +54,7 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
         ModuleError: The module cannot be imported, or it registers none of the operators.
         RequestError: A check of that name does not exist.
     """
+    require_module(request.module)
     reports: list[CheckReport] = []
     while True:
         current, ended, begun, listed = "", True, False, False
@@ -89,7 +90,11 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                     if not begun:
                         raise ModuleError(f"{request.module}: Python did not start; see the output above")
                     if not listed:
-                        raise ModuleError(f"{request.module}: importing it {how}")
+                        name = request.module.partition(":")[0]
+                        alone = name if name.endswith(".py") else f"-c 'import {name}'"
+                        raise ModuleError(
+                            f"{request.module}: importing it {how}; see where with: ascend-graph run {alone}"
+                        )
                     reports.append(
                         CheckReport(current, (CheckResult("process", CheckState.FAILED, message=f"checking it {how}"),))
                     )

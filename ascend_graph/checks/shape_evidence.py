@@ -219,8 +219,7 @@ def _torch_source(
             with torch.no_grad():
                 result = call(values)
         except Exception as error:  # what a function raises says that it refuses the call
-            text = str(error).splitlines()[0] if str(error) else ""
-            raise ShapeFunctionError(f"{source} raised {type(error).__name__}: {text}") from None
+            raise ShapeFunctionError(f"{source}: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from None
         return _described(prototype, result, inputs, source)
 
     return ShapeFunction(prototype, source, answer)

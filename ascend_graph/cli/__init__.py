@@ -40,6 +40,11 @@ def main() -> None:
     """Register, generate, build and check custom Ascend operators from their REG_OP prototypes.
 
     The exit status is 0 on success, 1 if something failed or is refused, 2 if the command line is wrong.
+
+    \b
+    ascend-graph doctor                    what does not fit together here
+    ascend-graph doctor --message "TEXT"   what an error message means
+    ascend-graph run script.py             a program without an NPU
     """
 
 
@@ -47,7 +52,7 @@ for _command in (*generating.COMMANDS, *adopting.COMMANDS, *checking.COMMANDS, *
     main.add_command(_command)
 
 
-@main.command()
+@main.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell.
@@ -64,7 +69,7 @@ def completion(shell: str) -> None:
     click.echo(complete(main, {}, "ascend-graph", "_ASCEND_GRAPH_COMPLETE").source())
 
 
-@main.command()
+@main.command(short_help="List the prototypes and aclnn functions of sources.")
 @PATHS
 @format_option("table", "json")
 def parse(paths: tuple[Path, ...], output_format: str) -> None:
@@ -101,7 +106,7 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
         raise click.ClickException(f"no operator is defined in {where}; expected a REG_OP or an aclnn function")
 
 
-@main.command()
+@main.command(short_help="Show one prototype, or one aclnn function.")
 @click.argument("op_type", metavar="OP")
 @click.option(
     "--from",
@@ -134,7 +139,7 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
         _show(prototype)
 
 
-@main.command()
+@main.command(short_help="Compare two sets of prototypes and aclnn functions.")
 @click.argument("old", type=click.Path(exists=True, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, path_type=Path))
 @format_option("table", "json")

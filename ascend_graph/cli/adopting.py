@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ascend_graph.adoption import AdoptionReport
 
 
-@click.command()
+@click.command(short_help="Write the module that registers a repository's operators.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--output",
@@ -69,6 +69,12 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
         table.add_row(one.name, one.state.value, escape(one.reason), escape(one.place))
     if table.row_count:
         console.print(table)
+    if report.undecided:
+        console.print(
+            f"complete what is undecided in {report.output}: its calls are comments there, with … for what is missing",
+            highlight=False,
+            soft_wrap=True,
+        )
     for label, names in (
         ("changed", report.merged.changed),
         ("kept, as you changed it", report.merged.kept),

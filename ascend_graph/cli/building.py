@@ -69,7 +69,7 @@ def _build_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_build_options
 
 
-@click.command()
+@click.command(short_help="Build an operator package from a project.")
 @click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory."
@@ -99,7 +99,7 @@ def build(
     """
     if project is not None:
         if output is None:
-            raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
+            raise click.UsageError("the directory of the package is missing; write -o DIRECTORY")
         names = tuple(name.strip() for name in ops.split(",") if name.strip())
         is_project = (project / "op_host").is_dir() or not any(project.glob("*/**/op_host"))
         if names or not is_project:
@@ -159,7 +159,7 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
         sys.exit(1)
 
 
-@click.command()
+@click.command(short_help="Try everything in a checkout, or list what wheels miss.")
 @click.argument("targets", metavar="DIR|WHEEL…", nargs=-1, required=True)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ascend_graph.pictures import Picture
 
 
-@click.command()
+@click.command(short_help="Check the installation, or explain an error message.")
 @click.argument("modules", metavar="[MODULE]…", nargs=-1)
 @click.option(
     "--op",
@@ -91,7 +91,7 @@ def _explain_message(text: str, output_format: str) -> None:
     sys.exit(not found)
 
 
-@click.command()
+@click.command(short_help="Find the shape relations of operators.")
 @click.argument("names", metavar="[NAMESPACE::OP | SOURCE | OP]…", nargs=-1)
 @click.option(
     "--package",
@@ -177,7 +177,7 @@ def infer(
         click.echo(relation)
 
 
-@click.command()
+@click.command(short_help="Explain how arguments map to GE, and why.")
 @click.argument("module", metavar="MODULE")
 @click.argument("operator", metavar="[OP]", required=False)
 @format_option("text", "json")
@@ -186,10 +186,12 @@ def explain(module: str, operator: str | None, output_format: str) -> None:
 
     OP is an op type or namespace::name; all operators without it. Without an NPU it runs on the host runtime.
     """
+    from ascend_graph.workers import import_operators, require_module
+
+    require_module(module)
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.checks.explain import explain as page_of
     from ascend_graph.registration.registered import registered_ops
-    from ascend_graph.workers import import_operators
 
     import_operators(module)
     pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]
@@ -199,19 +201,40 @@ def explain(module: str, operator: str | None, output_format: str) -> None:
         click.echo("\n\n".join(map(str, pages)))
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Run a script or program on the host runtime.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...]) -> None:
-    """Run a script, "-m MODULE", "-c CODE", a program or a build script on the host runtime, without an NPU."""
+    """Run a script, a module, code or a program on the host runtime, without an NPU.
+
+    COMMAND is script.py, "-m MODULE", "-c CODE", build.sh, ./program, or the name of a program; its own options follow it.
+
+    \b
+    Options of the host runtime, before COMMAND:
+      --opp DIR        Use this operator package; may be repeated.
+      --npu-arch ARCH  Stand for another architecture or chip: dav-3510.
+      --strict         Keep device memory from everything but kernels and copies.
+      --streams        Reject work that does not wait for the stream it depends on.
+      --quiet          Do not say that the host runtime is active.
+      --force          Run although this machine has a CANN.
+
+    \b
+    ascend-graph run --opp opp use.py
+    ascend-graph run --opp opp -m pytest tests
+    """
     from ascend_graph.host.__main__ import launch
 
     launch(list(command))
 
 
-@click.command()
+@click.command(short_help="Check operators in eager mode, in graphs and gradients.")
 @click.argument("module", metavar="MODULE")
 @click.argument("operators", metavar="[OP]…", nargs=-1)
-@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
+@click.option(
+    "--check", "checks", multiple=True, metavar="NAME", help="Only this check, such as meta or ge; may be repeated."
+)
 @click.option(
     "--count", default=6, show_default=True, help="Random calls of each operator, in addition to the special ones."
 )
@@ -255,10 +278,12 @@ def check(
         click.echo(text)
     failed = [report.operator for report in reports if not report.ok]
     if failed:
-        raise click.ClickException(f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}")
+        raise click.ClickException(
+            f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}; see {output or 'the report above'}"
+        )
 
 
-@click.command()
+@click.command(short_help="Picture FX and GE graphs side by side.")
 @click.argument("graphs", metavar="GRAPH…", nargs=-1, required=True)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A .html, .svg, .txt or .json file."
@@ -314,7 +339,7 @@ def _traced(name: str) -> Picture:
     return picture_of(made[0], *made[1])
 
 
-@click.command()
+@click.command(short_help="Test the whole installation on this device.")
 @click.argument("modules", metavar="[MODULE]…", nargs=-1)
 @click.option(
     "-o",

@@ -22,7 +22,7 @@ from ascend_graph.cli.common import (
 )
 
 
-@click.command()
+@click.command(short_help="Write a project of eager kernels in C++.")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",
@@ -160,7 +160,7 @@ def gen() -> None:
     """Generate source files from prototypes."""
 
 
-@gen.command("raw-ops")
+@gen.command("raw-ops", short_help="Generate a Python module of GE raw ops.")
 @PATHS
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The module.")
 @click.option("--stub/--no-stub", default=True, show_default=True, help="Also write a type stub next to it.")
@@ -201,7 +201,7 @@ _SHAPES = click.option(
 )  # fmt: skip
 
 
-@gen.command("infer-shape")
+@gen.command("infer-shape", short_help="Generate InferShape in C++ from shape relations.")
 @PATHS
 @_SHAPES
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The source; printed without it.")
@@ -238,7 +238,7 @@ def gen_infer_shape(paths: tuple[Path, ...], shapes: tuple[str, ...], output: Pa
         click.echo(f"{output}: {', '.join(functions)}, {'written' if written else 'already up to date'}", err=True)
 
 
-@gen.command("op-project")
+@gen.command("op-project", short_help="Write an operator project as msOpGen lays it out.")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from", "sources", multiple=True, required=True, type=click.Path(exists=True, path_type=Path),

@@ -69,7 +69,7 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     for tensor in relation.input_tensors:
         if tensor.name not in tensors:
             what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
-            raise refuse(f"{tensor.name} {what}; tensor arguments: {', '.join(tensors) or 'none'}")
+            raise refuse(f"{tensor.name} {what}; expected one of the tensor arguments: {', '.join(tensors) or 'none'}")
         is_list = _is_list(types[tensors[tensor.name]])
         bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
         if is_list and tensor.index is None and not bare:

@@ -38,9 +38,10 @@ def _decide(condition: Any) -> bool:
 
 
 class _Asked(threading.local):
-    """Operator whose meta function runs in this thread, for messages: operators of one relation share its program."""
+    """Call of a meta function in this thread, for messages: operators of one relation share its program."""
 
-    subject = ""
+    #: Name of the operator, and a line with its relation.
+    call = ("", "")
 
 
 _asked = _Asked()
@@ -51,8 +52,8 @@ def _check(condition: Any, message: Callable[[], str]) -> None:
     if condition is True:
         return
     if isinstance(condition, torch.SymBool):
-        subject = _asked.subject
-        torch._check(condition, lambda: f"{subject}: {message()}")
+        subject, shown = _asked.call
+        torch._check(condition, lambda: f"{subject}: {message()}{shown}")
     elif not condition:
         raise ShapeError(message())
 
@@ -93,6 +94,8 @@ def meta_function(
     subject = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
     inputs = relation.inputs
 
+    shown = f"\n  shape relation: {relation}"
+
     def compiled(present: frozenset[str], attrs: Mapping[str, AttrKind]) -> _Compiled:
         program = relation.program(present, attrs, system=TORCH, check=_check, decide=_decide)
         return _Compiled(program.steps, program.template, tuple(map(_maker, program.outputs)))
@@ -131,7 +134,7 @@ def meta_function(
             values = [*(values if len(values) == count else complete(args, kwargs))]
             for n, default in stands_for:
                 values[n] = default if values[n] is None else values[n]
-        _asked.subject = subject
+        _asked.call = subject, shown
         try:
             program = whole
             if varies:
@@ -147,7 +150,7 @@ def meta_function(
                 return program.makers[0](env, device)
             made = [make(env, device) for make in program.makers]
         except (ShapeError, RelationError) as error:
-            raise ShapeError(f"{subject}: {error}") from None
+            raise ShapeError(f"{subject}: {error}{shown}") from None
         return tuple(made) if made else None
 
     meta.__name__ = f"{schema.name.partition('::')[2]}_meta"

@@ -32,4 +32,4 @@ def __getattr__(name: str) -> Any:
         from ascend_graph.eager import operators
 
         return getattr(operators, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; expected one of {', '.join(__all__)}")

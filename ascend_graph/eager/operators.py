@@ -204,8 +204,8 @@ def plan_call(
         relation = _fresh_outputs(relation, schema)
     if relation is None and schema.returns:
         raise EagerError(
-            f"{prototype.op_type}: the shape of {', '.join(p.name for p in schema.returns)} is not known; pass a relation such as "
-            f'"{_relation_example(schema)}" or a meta function'
+            f"{prototype.op_type}: the shape of {', '.join(p.name for p in schema.returns)} is not known; pass a relation (shape=) such "
+            f'as "{_relation_example(schema)}", or a meta function (meta=)'
         )
     torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
     allowed = _allowed(schema)
@@ -237,9 +237,9 @@ _live: set[EagerOperator] = set()
 
 
 def _relation_example(schema: OperatorSchema) -> str:
-    inputs = [a.name for a in schema.arguments if a.kind is AclnnArgumentKind.TENSOR]
+    inputs = ", ".join(f"{a.name}[*s]" for a in schema.arguments if a.kind is AclnnArgumentKind.TENSOR)
     outputs = ", ".join(f"{p.name}[*s]" for p in schema.returns)
-    return f"{f'{inputs[0]}[*s]' if inputs else ''} -> {outputs}"
+    return f"{inputs} -> {outputs}"
 
 
 def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
@@ -265,7 +265,7 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
         what = (
             f"has no output {', '.join(sorted(unknown))}; it has {', '.join(p.name for p in schema.prototype.outputs)}"
             if unknown
-            else f"has the output {', '.join(missing)}, which the relation lacks"
+            else f"has the output {', '.join(missing)}, which the relation lacks; add it behind ->"
         )
         raise EagerError(f"{schema.prototype.op_type} {what}\n  relation: {relation}")
     ordered = tuple(outputs[name] for name in expected)

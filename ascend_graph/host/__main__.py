@@ -60,11 +60,13 @@ def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[
         elif rest[0] in ("-m", "-c") and len(rest) > 1:
             return flags, packages, npu_arch, rest
         elif rest[0].startswith("-"):
-            raise HostRuntimeError(f"unknown or incomplete option {rest[0]!r}; usage:\n{_USAGE}")
+            raise HostRuntimeError(
+                f"unknown or incomplete option {rest[0]!r}; correct it, or write it after the script, if it is the script's:\n{_USAGE}"
+            )
         else:
             return flags, packages, npu_arch, rest
         rest.pop(0)
-    raise HostRuntimeError(f"nothing to run; usage:\n{_USAGE}")
+    raise HostRuntimeError(f"nothing to run; give a script, a program, -m MODULE or -c CODE:\n{_USAGE}")
 
 
 def _package_directory(directory: str) -> str:
@@ -72,7 +74,7 @@ def _package_directory(directory: str) -> str:
     if not (path / "op_api" / "lib" / "libcust_opapi.so").exists():
         raise HostRuntimeError(
             f"--opp {directory}: no operator package there: expected {path}/op_api/lib/libcust_opapi.so; build one with "
-            "ascend_graph.host.packages.build.build_operator_package"
+            f"ascend-graph build PROJECT -o {directory}, or from Python kernels with ascend_graph.host.build_operator_package"
         )
     return str(path)
 
@@ -83,7 +85,9 @@ def _check_command(command: list[str]) -> None:
         if importlib.util.find_spec(command[1].partition(".")[0]) is None:
             raise HostRuntimeError(f"module {command[1]!r} was not found; install it, or correct its name after -m")
     elif command[0] != "-c" and not Path(command[0]).exists() and _on_path(command[0], host_path(os.environ)) is None:
-        raise HostRuntimeError(f"file {command[0]!r} was not found; usage:\n{_USAGE}")
+        raise HostRuntimeError(
+            f"file {command[0]!r} was not found, and PATH has no program of that name; correct its path"
+        )
 
 
 def launch(arguments: list[str]) -> NoReturn:

@@ -54,7 +54,7 @@ def locate_package(place: str | Path) -> Path:
     hint = f"; vendors with a similar name: {', '.join(near)}" if near else ""
     raise PackageNotFound(
         f"{text!r}: not an operator package; expected a directory with {_parts()}, a vendor that ASCEND_CUSTOM_OPP_PATH or "
-        f"ASCEND_OPP_PATH selects ({', '.join(vendors) or 'there are none'}), or an installed Python distribution{hint}"
+        f"ASCEND_OPP_PATH selects (now: {', '.join(vendors) or 'none'}), or an installed Python distribution{hint}"
     )
 
 

@@ -175,7 +175,8 @@ class RegisteredPackage:
     def _warn(self, left_out: Mapping[str, str], stacklevel: int) -> None:
         if left_out:
             warnings.warn(
-                f"{self.directory}: {len(left_out)} of {len(left_out) + len(self.operators)} operators are left out:\n"
+                f"{self.directory}: {len(left_out)} of {len(left_out) + len(self.operators)} operators are left out; register "
+                f"with ascend_graph.register_op what you need of them:\n"
                 f"{_table(left_out)}",
                 PackageWarning,
                 stacklevel=stacklevel,

@@ -216,7 +216,7 @@ class Catalog:
             message += f"; known: {', '.join(known)}"
         else:
             message += f" among the {len(known)} known"
-        return f'{message}. Load its header: load_prototypes("…/op_proto/{op_type}.h")'
+        return f'{message}. Load its header: load_prototypes("…/op_proto/{op_type}.h"), in a shell --from'
 
 
 #: Number of known op types that a message names.

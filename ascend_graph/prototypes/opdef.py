@@ -301,7 +301,10 @@ class _ClassReader:
                         f"attr {name}: the default {text[:60]} is not a constant ({error}); write a literal",
                     )
         if attr_type is None:
-            self.warn(offset, f"attr {name} has no type of {', '.join(_ATTR_TYPES)}; read as Int")
+            self.warn(
+                offset,
+                f"attr {name} has no type and is read as Int; expected a call of one of {', '.join(_ATTR_TYPES)}",
+            )
             attr_type, default = AttrType.INT, 0
         if required:
             return Attr(name, attr_type, True)
@@ -312,7 +315,7 @@ class _ClassReader:
         kind = _KINDS.get(name)
         if kind is None:
             close = difflib.get_close_matches(name, _KINDS, 1)
-            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(_KINDS)}."
-            self.warn(offset, f"{name} is unknown; {hint} Read as REQUIRED")
+            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(_KINDS)}"
+            self.warn(offset, f"{name} is unknown and is read as REQUIRED; {hint}")
             return ParameterKind.REQUIRED
         return kind

@@ -310,7 +310,9 @@ class _Definition:
                 raise self._problem(
                     type_offset, f"REG_OP({self.op_type}): attr {name} has the unknown type {type_name}; {hint}"
                 )
-            self._warn(type_offset, f"attr {name}: {type_name} is not an attr type; read as {attr_type.value}")
+            self._warn(
+                type_offset, f"attr {name}: {type_name} is not an attr type; write {attr_type.value}, as it is read"
+            )
         rest = match.end()
         if rest < end and self.code[rest] != ",":
             raise self._problem(rest, f"REG_OP({self.op_type}): a comma was expected after the type of attr {name}")

@@ -170,14 +170,14 @@ class _TypeReader:
         elif name in DTYPE_SYNONYMS:
             dtype = DTYPE_SYNONYMS[name]
             self.dtypes[dtype] = None
-            self._problem(offset, f"ge::DataType has no {name}; read as {dtype.ge_name}")
+            self._problem(offset, f"ge::DataType has no {name}; write {dtype.ge_name}, as it is read")
         elif name in NAMED_SETS and name not in ("ALL", "FLOAT"):
             self.dtypes.update(dict.fromkeys(NAMED_SETS[name]))
             self._problem(offset, f"{name} is a function; write {name}()")
         elif len(self.problems) >= _MOST_PROBLEMS:
             self._unknown(name, offset, "")
         elif following and following in "({" and difflib.get_close_matches(name, _CONSTRUCTORS, 1, 0.75):
-            self._problem(offset, f"{name} is not a type; read as TensorType")
+            self._problem(offset, f"{name} is not a type; write TensorType, as it is read")
         else:
             known = [*DTYPE_BY_GE_NAME, *NAMED_SETS]
             close = difflib.get_close_matches(name, known, 2, 0.7)

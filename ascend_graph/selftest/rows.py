@@ -218,7 +218,10 @@ def _exports(directory: Path, modules: Sequence[str]) -> Iterator[_Measured]:
                 torch._dynamo.reset()
                 sample = SampleGenerator(op, 0).draw(0, "export", sizes=(4, 6, 8), absent=[], plain=True)
                 if sample is None:
-                    raise ValueError(f"no call of {op.overload.name()} could be drawn from its relation")
+                    raise ValueError(
+                        f"no call of {op.overload.name()} could be drawn from its relation {op.relation}; export it "
+                        "with torchair.dynamo_export and inputs of yours"
+                    )
                 leaves, structure = tree_flatten((sample.args, dict(sample.kwargs)))
                 place = directory / f"{op.overload.name().replace('::', '.')}_{kind}"
                 tensors = sample.on(torch.device("npu", 0)).tensors

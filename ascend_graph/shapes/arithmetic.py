@@ -113,7 +113,10 @@ def negated(condition: Any) -> Any:
 def item_of(items: Sequence[Any], at: int, shown: object) -> Any:
     """Return an element of the list ``shown``; a negative position counts from the end."""
     if not -len(items) <= at < len(items):
-        raise ShapeError(f"{shown} has {len(items)} element(s), so {at} is out of range: {show(items)}")
+        needed = at + 1 if at >= 0 else -at
+        raise ShapeError(
+            f"{shown} has {len(items)} element(s), so {at} is out of range: {show(items)}; expected at least {needed}"
+        )
     return items[at]
 
 

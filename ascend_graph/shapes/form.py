@@ -65,7 +65,7 @@ class Op(enum.Enum):
 
     # Of any kind
     CHOICE = enum.auto()  # args[1] if args[0] holds, else args[2]
-    REFUSED = enum.auto()  # refuses: `value` is what is refused and what it is not; args may give what it is
+    REFUSED = enum.auto()  # refuses: `value` is what is refused and what is expected; args may give what it is
 
     # Numbers
     INTEGER = enum.auto()  # the integer `value`

@@ -270,7 +270,7 @@ def _check(relation: Relation) -> None:
             if isinstance(shape, Like):
                 like = shape.input.name if isinstance(shape.input, Index) else shape.input
                 if like.id not in inputs:
-                    refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", like.at)
+                    refuse(f"'like' names an input; expected one of: {', '.join(inputs) or 'none'}", like.at)
             if isinstance(shape, Dims) and any(isinstance(i, Size) and i.value is None for i in shape.items):
                 refuse(
                     f"output {tensor.name} has a '_', which no input binds; name the size in an input and use the name",

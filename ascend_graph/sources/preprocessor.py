@@ -153,7 +153,7 @@ class _Pass:
                     continue  # not the first thing on its line: no directive
                 self._directive(text[start:position], start, position)
                 if len(self.open) > MAX_NESTING:
-                    message = f"conditionals are nested deeper than {MAX_NESTING}: nothing below this was read"
+                    message = f"conditionals may be nested {MAX_NESTING} deep: nothing below this was read"
                     self._remark(Severity.ERROR, start, message)
                     self.open.clear()
                     off_since = start if off_since is None else off_since
@@ -317,8 +317,8 @@ class _Pass:
                     self._remark(
                         Severity.WARNING,
                         conditional.start,
-                        f"{inside}: {_shortened(conditional.directive)} is inside the definition, and nothing in this file "
-                        "decides it; read was what a compiler reads with nothing else defined",
+                        f"{inside}: {_shortened(conditional.directive)} is inside the definition, and this file alone does "
+                        "not decide it: it is read as if nothing else were defined. Write the definition without it",
                         inside,
                     )
                     blanks += left_out

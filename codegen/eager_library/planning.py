@@ -36,7 +36,7 @@ def idle_kernels(
     """Add kernels that no operator launches to ``left_out``; raise if there are no operators."""
     if not operators and kernel_sources is not None:
         reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
-        raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project give --kernel OP=…'}")
+        raise GenerationError(f"{reasons}{'' if ini.exists() else '; give --kernel OP=… for a new project'}")
     if kernel_sources is not None:
         launched = {o.launch.kernel.name for o in operators if o.launch}
         idle = [name for name in kernel_sources.by_name if name not in launched]

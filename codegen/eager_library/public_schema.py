@@ -214,11 +214,13 @@ class _Publication:
         if not base.is_input:  # None may stand for the prototype's default
             wanted, said = replace(wanted, optional=False), replace(given, optional=False)
         if _type(wanted) != _type(said):
-            raise self.refuse(f"{given.type_text} {given.name} is not {wanted.type_text}")
+            raise self.refuse(f"{given.type_text} {given.name}: expected {wanted.type_text}")
         made = _argument(base, given)
         quoted = base.kind is not AclnnArgumentKind.STRING or re.search(rf"\b{given.name}\s*=\s*[\"']", self.text)
         if made is None or (given.has_default and not (quoted or given.default is None)):
-            raise self.refuse(f"the default {given.default!r} of {given.name} is not one that the kernel takes")
+            raise self.refuse(
+                f"the default {given.default!r} of {given.name}: expected a literal of {wanted.type_text}, or none"
+            )
         return made
 
     def returns(self) -> tuple[Parameter, ...]:

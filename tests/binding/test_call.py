@@ -241,7 +241,10 @@ def test_aclnn_arguments_settle_names_and_fix_values() -> None:
 @pytest.mark.parametrize(
     ("settled", "message"),
     [
-        ({"nothing": 1}, "mentions 'nothing', which is not a parameter of aclnnFoo: these are x, mode, kind, out"),
+        (
+            {"nothing": 1},
+            "mentions 'nothing', which is not a parameter of aclnnFoo; expected one of: x, mode, kind, out",
+        ),
         ({"kind": 300}, "int8_t kind must be -128 to 127"),
         ({"kind": 1.5}, "int8_t kind takes an int"),
         ({"mode": "z"}, "bool mode takes a bool; expected a parameter of Foo, x, y"),

@@ -398,7 +398,7 @@ def test_whose_numbers_of_dtypes(tmp_path: Path) -> None:
             "write each Int attr with whose numbers of dtypes it takes, torch or ge: dtypes = dst_type: torch",
         ),
         ("dst_type: acl", r"operators.ini, \[CastTo\]: dtypes = dst_type: acl"),
-        ("mode: torch", "mode takes is said, but it is not an Int attr; Int attrs are dst_type, round_dtype"),
+        ("mode: torch", "mode takes is said, but it is not an Int attr; expected one of: dst_type, round_dtype"),
     ],
 )
 def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> None:

@@ -164,7 +164,7 @@ def test_what_is_the_authors_stays(header: Path, tmp_path: Path) -> None:
     ("shapes", "message"),
     [
         ({}, "nothing to generate: say the output shapes of an operator, --shape 'GenAdd="),
-        ({"GenAdds": ADD}, "shape of GenAdds: .* define no such operator; they define GenAdd, GenPick"),
+        ({"GenAdds": ADD}, "shape of GenAdds: .* lacks this operator; expected one of GenAdd, GenPick"),
         ({"GenList": "x[n] -> y[n]"}, "GenList: y is a dynamic output, whose shapes no relation says"),
         ({"GenType": "x[n] -> y[n]"}, "GenType: attr to is a Type; expected one of Bool, Float, Int"),
         ({"GenAdd": "x[n], w[n] -> z[n]"}, "the prototype has no input w"),

@@ -242,7 +242,7 @@ SCHEMA = "refused(Tensor x, Tensor? b, Tensor[] xs, Tensor(a!) w, int k=1) -> (T
 @pytest.mark.parametrize(
     ("relation", "match"),
     [
-        ("q[n], w -> y[n], w", "q is not an argument; tensor arguments: x, b, xs, w"),
+        ("q[n], w -> y[n], w", "q is not an argument; expected one of the tensor arguments: x, b, xs, w"),
         ("k[n], w -> y[n], w", "k is not a tensor argument"),
         ("x[n], w -> y[m], w", "m must be a dimension or an argument; dimensions: n; .*not tensors: k"),
         ("x[n], w -> y[n], w, z[n]", r"the relation has 3 output\(s\); expected 2"),

@@ -223,6 +223,13 @@ REPORTED = [
         "device that is not there",
     ),
     ("NPU function error: c10_npu::SetDevice(device_id_), error code is 507033", "device that is not there"),
+    (
+        (
+            "NotImplementedError: Could not run 'ascend::scaled_add' with arguments from the 'CPU' backend. This could be "
+            "because the operator doesn't exist for this backend"
+        ),
+        "tensors on the CPU",
+    ),
     ("RuntimeError: aclnnAdd: error code is 107025", "not in a capture"),
     (
         "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)",

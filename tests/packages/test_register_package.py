@@ -133,7 +133,7 @@ def test_what_fails_at_its_first_lookup_is_removed_as_a_whole(package: Path) -> 
 
 def test_register_all_warns_once_of_what_fails(package: Path) -> None:
     found = register_package(package, namespace=NAMESPACE, shapes={"PackSub": "x[*s], strange[*s] -> z[*s]"})
-    with pytest.warns(PackageWarning, match="1 of 2 operators are left out:\n  PackSub") as caught:
+    with pytest.warns(PackageWarning, match="1 of 2 operators are left out; .*:\n  PackSub") as caught:
         assert found.register_all() is found
     assert len(caught) == 1
     assert [op.op_type for op in found.in_use] == ["PackAdd"]

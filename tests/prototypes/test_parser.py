@@ -110,8 +110,8 @@ def test_types_that_are_understood(text: str, dtypes: tuple[DataType, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "dtypes", "message"),
     [
-        ("TensorType({DT_FLOAT32})", (FLOAT,), "no DT_FLOAT32; read as DT_FLOAT"),
-        ("TensorType({DT_BFLOAT16})", (BF16,), "no DT_BFLOAT16; read as DT_BF16"),
+        ("TensorType({DT_FLOAT32})", (FLOAT,), "no DT_FLOAT32; write DT_FLOAT"),
+        ("TensorType({DT_BFLOAT16})", (BF16,), "no DT_BFLOAT16; write DT_BF16"),
         ("TensorType({DT_FLOAT, DI_UINT16})", (FLOAT,), "DI_UINT16 is neither"),
         ("TensorType({DT_B16, DT_FLOAT})", (FLOAT,), "did you mean DT_BF16"),
         ("TesnorType({DT_INT64})", (INT64,), "TesnorType is not a type"),

@@ -158,8 +158,8 @@ class _Matcher:
                 self.drop(key)
             else:
                 raise self.refuse(
-                    f"aclnn_arguments= mentions {key!r}, which is not a parameter of {self.function.name}: these are "
-                    f"{', '.join(by_name) or 'none'}"
+                    f"aclnn_arguments= mentions {key!r}, which is not a parameter of {self.function.name}; "
+                    f"expected one of: {', '.join(by_name) or 'none'}"
                 )
 
     def take_parameter(self, position: int, wanted: Any) -> None:

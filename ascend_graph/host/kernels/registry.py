@@ -106,8 +106,8 @@ class HostKernel:
         try:
             relation.infer(shapes, dtypes, {**self.defaults, **attrs})
         except ShapeError as error:
-            by = f", by {relation}" if "must hold" in str(error) else ""  # else an input is named
-            raise HostRuntimeError(f"{error}{by}") from error
+            whole = f"; expected {relation}" if "must hold" in str(error) else ""  # else an input is named
+            raise HostRuntimeError(f"{error}{whole}") from error
 
     def slots_of(self, sources: Sequence[int | tuple[int, ...]], names: frozenset[str]) -> list[int]:
         """Return the values of the named inputs, given values per input; a dynamic input has a tuple."""

@@ -38,7 +38,9 @@ def find_prebuilt_kernel(op_type: str) -> HostKernel | None:
         [sys.executable, "-c", _BUILD, str(directory), op_type], stdout=subprocess.PIPE, text=True, check=False
     )
     if run.returncode != 0:
-        raise OperatorPackageError(run.stdout.strip() or f"{op_type}: the build of its kernel failed without a message")
+        raise OperatorPackageError(
+            run.stdout.strip() or f"{op_type}: the build of its kernel failed without a message; see the output above"
+        )
     package = open_package(Path(run.stdout.strip()))
     if package is None:
         raise HostRuntimeError(f"{op_type}: {run.stdout.strip()} is not an operator package; remove it from the cache")

@@ -60,8 +60,10 @@ def library_facts(library: Path, op_type: str) -> TilingLibraryFacts:
             f"{library}: it did not load in {_LIMIT:g} seconds; expected a library without work of its own at loading"
         ) from None
     if run.returncode != 0:
-        ended = f"loading it ended by signal {-run.returncode}: " if run.returncode < 0 else ""
-        raise OperatorPackageError(f"{library}: {ended}{run.stderr.strip()[-1500:]}")
+        ended = f"loading it ended by signal {-run.returncode}" if run.returncode < 0 else "it does not load"
+        raise OperatorPackageError(
+            f"{library}: {ended}; install the package for this machine again: {run.stderr.strip()[-1500:]}"
+        )
     found = json.loads(run.stdout)
     if op_type not in found["tiling"]:
         known = ", ".join(sorted(found["tiling"])) or "none"

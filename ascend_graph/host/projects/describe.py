@@ -93,7 +93,9 @@ def _ask(library: Path, project: OperatorProject) -> Mapping[str, Any]:
             ) from None
         if run.returncode != 0:
             ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
-            raise OperatorPackageError(f"{project.directory}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
+            raise OperatorPackageError(
+                f"{project.directory}: the definitions {ended}; correct the classes of op_host: {run.stderr.strip()[-2000:]}"
+            )
         found: Mapping[str, Any] = json.loads(result.read_text())
         return found
 

@@ -174,7 +174,7 @@ def _check_files(repository: Repository, host: Sequence[Path], kernel: Sequence[
     name, content = ("op_host", "definitions") if not host else ("op_kernel", "kernels")
     if others := repository.other_architectures(project / name):
         raise OperatorPackageError(
-            f"{project}: its {content} are for {', '.join(others)} alone; {built_for(repository.options)}"
+            f"{project}: its {content} are for {', '.join(others)} alone; build it for that: {built_for(repository.options)}"
         )
     inside = sorted({p.parent.relative_to(project) for p in project.rglob("op_host") if p.is_dir()})
     hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""

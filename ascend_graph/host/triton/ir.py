@@ -115,7 +115,7 @@ class Module:
             if function.attributes.get("sym_visibility", "public") == "public":
                 return function
         raise TritonProgramError(
-            f"the module must have a public function; its functions are {', '.join(self.functions) or 'none'}"
+            f"the module must have a public function; its functions: {', '.join(self.functions) or 'none'}"
         )
 
 

@@ -61,7 +61,9 @@ def in_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFunctio
             return result  # type: ignore[no-any-return]
         code = os.waitstatus_to_exitcode(status)
         how = "did not answer in time" if data is None else _ending(code)
-        raise InferenceError(f"{function.source} {how}{_last_question(function.prototype, memory)}")
+        raise InferenceError(
+            f"{function.source} {how}{_last_question(function.prototype, memory)}; correct it, or give shape="
+        )
 
 
 def _ending(code: int) -> str:

@@ -249,7 +249,9 @@ class NodeOutputs:
     def pack(self, tensor: Any, dtype: DataType, meta: Any) -> Any:
         """Pack a tensor of elements of four bits as torch holds it: several in one element of the last dimension."""
         if meta is None:
-            raise ConversionError(f"{self.subject}: the rank of its {dtype.ge_name} output is not known here")
+            raise ConversionError(
+                f"{self.subject}: the rank of its {dtype.ge_name} output is not known here; pass converter="
+            )
         raw, const, count = self.raw, self.ge.Const, PACKED_DTYPES[dtype]
         divisors = const([1] * (meta.rank - 1) + [count], dtype=DataType.INT32)
         sizes = raw.Div(raw.Shape(tensor), divisors)

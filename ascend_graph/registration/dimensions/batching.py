@@ -65,13 +65,16 @@ def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
                         for o, axis, split in zip(outputs_of(overload, schema, given), axes, parts, strict=True)
                     ]
                     return _returned(outputs, axes)
-        reason = (
-            f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
-            if lists
-            else f"none of its independent dimensions ({loops.written}) is in all of {', '.join(dims)} and in every output of {loops.relation}"
-        )
+        if lists:
+            reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
+            instead = "map tensors that are not in lists"
+        else:
+            reason = f"none of its independent dimensions ({loops.written}) is in all of {', '.join(dims)} and in every output of {loops.relation}"
+            instead = "declare one in batch=, or map all tensors that have it"
         warnings.warn(
-            f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}", VmapLoopWarning, stacklevel=2
+            f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}. The result is right. Write for one call: {instead}",
+            VmapLoopWarning,
+            stacklevel=2,
         )
         single = [
             outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})

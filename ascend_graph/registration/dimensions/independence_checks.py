@@ -356,7 +356,7 @@ def _compare_gradients(
         if a is not None and b is not None and (worst := _difference(a, b)):
             raise BatchError(
                 f"{call.schema.name}: {name} is not independent in {loops.relation}: with {_shown(call)} cut at {at} of {label} the "
-                f"gradient of {input_} {worst}"
+                f"gradient of {input_} {worst}; correct backward=, or leave {name} out of {_declared_by(loops, name)}"
             )
 
 
@@ -378,8 +378,12 @@ def _differs(loops: Loops, call: Arguments, name: str, label: str, at: int, numb
     kind = "independent" if name in loops.batch else f"reduced by {loops.reduce[name]}"
     return BatchError(
         f"{call.schema.name}: {name} is not {kind} in {loops.relation}: with {_shown(call)} cut at {at} of {label} the output "
-        f"{loops.relation.outputs[number]} {what}"
+        f"{loops.relation.outputs[number]} {what}; leave {name} out of {_declared_by(loops, name)}, or correct the kernel"
     )
+
+
+def _declared_by(loops: Loops, name: str) -> str:
+    return "batch=" if name in loops.batch else "reduce="
 
 
 def _shown(call: Arguments) -> str:

@@ -233,7 +233,7 @@ class Patterns(Scope[T]):
             if len(before) != len(sizes):
                 raise ShapeError(
                     f"*{name} has {len(before)} dimension(s) {show_shape(before)} by {origin}, "
-                    f"but {len(sizes)} by {subject}: {show_shape(sizes)}"
+                    f"but {len(sizes)} by {subject}: {show_shape(sizes)}; expected equal shapes"
                 )
             for position, (old, new) in enumerate(zip(before, sizes, strict=True)):
                 if old is not new and (old == new) is not True:

@@ -107,11 +107,12 @@ class ScopeState(Generic[T]):
 
     def refused(self, node: ExpressionNode) -> Value:
         assert isinstance(node.value, tuple)
-        subject, what = node.value
+        subject, expected = node.value
         found = self.value(node.args[0]) if node.args else None
 
         def refuse(env: Env) -> Any:
-            raise ShapeError(f"{subject} is {what}" if found is None else f"{subject} is {show(found(env))}, {what}")
+            given = "" if found is None else f" is {show(found(env))}"
+            raise ShapeError(f"{subject}{given}; expected {expected}")
 
         return refuse
 

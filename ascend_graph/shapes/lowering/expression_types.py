@@ -49,9 +49,9 @@ def always(value: bool) -> ExpressionNode:
     return ExpressionNode(Op.ALWAYS, ExpressionKind.BOOL, (), value)
 
 
-def refused(kind: ExpressionKind, subject: object, what: str, *found: ExpressionNode) -> ExpressionNode:
-    """Return a node that refuses when evaluated: the subject, with the value of ``found``, is ``what``."""
-    return ExpressionNode(Op.REFUSED, kind, found, (str(subject), what))
+def refused(kind: ExpressionKind, subject: object, expected: str, *found: ExpressionNode) -> ExpressionNode:
+    """Return a node that refuses when evaluated: the subject, with the value of ``found``, should be ``expected``."""
+    return ExpressionNode(Op.REFUSED, kind, found, (str(subject), expected))
 
 
 class ExpressionTypes:
@@ -272,7 +272,7 @@ class DtypeExpressions(ExpressionTypes):
                 return ExpressionNode(Op.DTYPE_ATTR, ExpressionKind.DTYPE, (), name)
             if attr.kind is ExpressionKind.TEXT or attr.kind is ExpressionKind.OTHER:
                 raise self.beyond(f"attr {name} as a dtype")
-            return refused(ExpressionKind.DTYPE, f"attr {name}", "no dtype")
+            return refused(ExpressionKind.DTYPE, f"attr {name}", "a dtype")
         if name in self.symbols:
             return self.dtype_of(*self.symbols[name])
         if name in CATEGORY:

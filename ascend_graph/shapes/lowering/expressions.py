@@ -98,7 +98,7 @@ class Expressions(DtypeExpressions):
 
         def one(leaf: Expr) -> ExpressionNode:
             if self.kind(leaf) is ExpressionKind.BOOL and not (isinstance(leaf, Name) and leaf.id in self.inputs):
-                return refused(ExpressionKind.NUMBER, leaf, "a bool, not an integer", *self.found(leaf))
+                return refused(ExpressionKind.NUMBER, leaf, "an integer, not a bool", *self.found(leaf))
             return self.plain_number(leaf)
 
         return self.spread(node, one)
@@ -116,7 +116,7 @@ class Expressions(DtypeExpressions):
                     return ExpressionNode(
                         Op.ITEM, ExpressionKind.NUMBER, (self.named_list(name.id), self.number(index))
                     )
-                return refused(ExpressionKind.NUMBER, name, "not a list of integers", *self.found(name))
+                return refused(ExpressionKind.NUMBER, name, "a list of integers", *self.found(name))
             case Unary("-", operand):
                 return ExpressionNode(Op.NEGATE, ExpressionKind.NUMBER, (self.number(operand),))
             case Binary(operator, left, right) if operator in ARITHMETIC_OPS:
@@ -126,7 +126,7 @@ class Expressions(DtypeExpressions):
             case FunctionCall(function, arguments):
                 return self.call(function, arguments, node)
             case Literal() | Tuple():
-                return refused(ExpressionKind.NUMBER, node, "not an integer")
+                return refused(ExpressionKind.NUMBER, node, "an integer")
         return ExpressionNode(Op.FROM_CONDITION, ExpressionKind.NUMBER, (self.condition(node),))
 
     def named_number(self, name: str) -> ExpressionNode:
@@ -138,7 +138,7 @@ class Expressions(DtypeExpressions):
             )
         kind = self.kind(Name(name))
         if kind is not ExpressionKind.NUMBER and kind is not ExpressionKind.BOOL:
-            return refused(ExpressionKind.NUMBER, name, "not an integer", *self.found(Name(name)))
+            return refused(ExpressionKind.NUMBER, name, "an integer", *self.found(Name(name)))
         if self.is_attr(name):
             return ExpressionNode(Op.ATTR, kind, (), name)
         self.known(name)
@@ -173,7 +173,7 @@ class Expressions(DtypeExpressions):
                     return ExpressionNode(Op.ELEMENT, ExpressionKind.SIZES, (self.named_list(name), self.number(index)))
                 case Name(name) if name in self.inputs:
                     raise self.fault(f"{name} is a tensor; expected a list of sizes")
-            return refused(ExpressionKind.SIZES, leaf, "not a list of sizes", *self.found(leaf))
+            return refused(ExpressionKind.SIZES, leaf, "a list of sizes", *self.found(leaf))
 
         return self.spread(node, one)
 
@@ -199,11 +199,11 @@ class Expressions(DtypeExpressions):
         if function == "index":
             wanted = arguments[1]
             if self.kind(wanted) not in (ExpressionKind.NUMBER, ExpressionKind.BOOL):
-                return refused(ExpressionKind.NUMBER, f"{node}: {wanted}", "not an integer", *self.found(wanted))
+                return refused(ExpressionKind.NUMBER, f"{node}: {wanted}", "an integer", *self.found(wanted))
             return ExpressionNode(Op.POSITION, ExpressionKind.NUMBER, (self.sizes(first), self.number(wanted)))
         if function in _REDUCTIONS:
             return ExpressionNode(_REDUCTIONS[function], ExpressionKind.NUMBER, (self.sizes(first),))
-        return refused(ExpressionKind.NUMBER, node, "not an integer")
+        return refused(ExpressionKind.NUMBER, node, "an integer")
 
     # ------------------------------------------------------------------------------------------------------ conditions
 
@@ -300,7 +300,7 @@ class Expressions(DtypeExpressions):
             if operator in ("==", "!="):
                 return self.compared_dtypes(operator, left, right)
             if self.whole:
-                return refused(ExpressionKind.BOOL, node, "no comparison that dtypes have")
+                return refused(ExpressionKind.BOOL, node, "== or !=, as dtypes have no order")
             raise self.beyond(f"{left} {operator} {right} compares dtypes")
 
         def compare(a: Expr, b: Expr) -> ExpressionNode:
@@ -334,7 +334,7 @@ class Expressions(DtypeExpressions):
                 raise self.beyond(f"{left} {operator} {right}")
             if operator in ("==", "!="):
                 return always(operator == "!=")
-            return refused(ExpressionKind.BOOL, f"{left} {operator} {right}", "no comparison of one kind")
+            return refused(ExpressionKind.BOOL, f"{left} {operator} {right}", "two values of one kind")
         return ExpressionNode(Op.COMPARE, ExpressionKind.BOOL, (a, b), operator)
 
     def operand_of_comparison(self, node: Expr) -> ExpressionNode:

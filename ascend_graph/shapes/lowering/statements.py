@@ -306,7 +306,7 @@ class _Lowering(Expressions):
             if kind is ExpressionKind.NONE and many:
                 return ExpressionNode(Op.OTHER_AXES, ExpressionKind.SIZES)
             if kind is not ExpressionKind.NUMBER:
-                return refused(ExpressionKind.SIZES, f"axis {leaf}", "no integer", *self.found(leaf))
+                return refused(ExpressionKind.SIZES, f"axis {leaf}", "an integer", *self.found(leaf))
             if isinstance(leaf, Name) and leaf.id in self.attrs and self.attrs[leaf.id].optional:
                 raise self.beyond(f"the axis {leaf} may be None")
             return ExpressionNode(Op.ITEMS, ExpressionKind.SIZES, (self.number(leaf),))

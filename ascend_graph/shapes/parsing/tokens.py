@@ -41,7 +41,9 @@ def tokens_of(source: str) -> list[Token]:
         match = _TOKEN.match(source, at)
         if match is None:
             raise RelationError(
-                f"{source[at]!r} does not belong to the language of shape relations{hint(source, at)}", source, at
+                f"{source[at]!r} does not belong to the language of shape relations{hint(source, at) or '; leave it out'}",
+                source,
+                at,
             )
         kind = match.lastgroup or ""
         if kind == "integer":

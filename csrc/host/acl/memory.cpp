@@ -145,11 +145,13 @@ aclError allocate(const char* function, void** p, size_t size, Place place) {
     if (aclError error = enter_device(function)) return error;
     *p = heap().allocate(size, place);
     if (*p != nullptr) return ACL_SUCCESS;
-    const std::string asked = std::string(function) + ": out of memory: " + std::to_string(size) +
-                              " bytes asked for; free memory, or allocate less";
-    if (place == Place::kHost) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked);
+    const std::string asked =
+        std::string(function) + ": out of memory: " + std::to_string(size) + " bytes asked for";
+    if (place == Place::kHost)
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked + "; free memory, or allocate less");
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked + ", " + std::to_string(heap().used()) + " of " +
-                                                    std::to_string(Heap::capacity()) + " in use");
+                                                    std::to_string(Heap::capacity()) +
+                                                    " in use; free memory, or allocate less");
 }
 
 aclError release(const char* function, void* p, Place place) {

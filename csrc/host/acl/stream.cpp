@@ -74,7 +74,8 @@ std::vector<Stream*> every_stream() {
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
 aclError synchronize(Stream& stream, const char* function) {
     if (stream.capturing() != nullptr) {
-        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, std::string(function) + ": " + kCapturing);
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+                    std::string(function) + ": " + kCapturing + "; end the capture first");
     }
     return await([&] { return !stream.waits(); }, function);
 }

@@ -203,7 +203,8 @@ thread_local void* graph_stream = nullptr;
 int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count,
         const GraphTensor* outputs, size_t output_count, OutputSink sink) {
     if (const char* why = ascendgraphDeferral(stream)) {
-        return ascendgraphFail(kFailure, ("a GE graph cannot run now: " + std::string(why)).c_str());
+        return ascendgraphFail(
+            kFailure, ("a GE graph cannot run now: " + std::string(why) + "; run it afterwards").c_str());
     }
     const Entering entering("a GE graph");
     const WorkOn here(stream);

@@ -23,9 +23,10 @@ const Functions* registered_functions(const char* library, const char* op_type);
 
 // What is said of a function of an author that failed.
 inline std::string failure_text(const std::string& function, uint32_t status) {
+    const std::string logged = ascendgraphTakeLoggedErrors();
     return function + " returned " +
            (status == 0xFFFFFFFF ? "GRAPH_FAILED" : "the status " + std::to_string(status)) +
-           ascendgraphTakeLoggedErrors();
+           (logged.empty() ? "; it logged no reason: add OP_LOGE to it" : logged);
 }
 
 }  // namespace ascend_graph::host::layout

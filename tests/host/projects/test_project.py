@@ -176,7 +176,10 @@ def test_in_place_strided_and_empty(package: Path) -> None:
     first, second, negative, empty = result.stdout.splitlines()
     assert first == "0 [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]", result.stderr
     assert second == "0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
-    assert negative == "561002: AccumulateCustom: the tiling function returned GRAPH_FAILED"
+    assert (
+        negative
+        == "561002: AccumulateCustom: the tiling function returned GRAPH_FAILED; it logged no reason: add OP_LOGE to it"
+    )
     assert empty == "0"
 
 

@@ -37,8 +37,8 @@ def _gate_order(attrs: Mapping[str, object], default: str, own: str) -> list[int
     for name, value in attrs.items():
         allowed = _PLAIN.get(name)
         if name != "gate_order" and (allowed is None or value not in allowed):
-            valid = "is not known" if allowed is None else f"is not one of {allowed}"
-            raise ValueError(f"{name} {value!r} {valid}")
+            valid = f"no attr but gate_order, {', '.join(_PLAIN)}" if allowed is None else f"one of {allowed}"
+            raise ValueError(f"{name} {value!r} is not known; expected {valid}")
     order = str(attrs.get("gate_order", default)).replace("c", "j").replace("h", "n")
     if sorted(order) != sorted(own):
         raise ValueError(f"gate_order {order!r} must be an order of {own!r}")
