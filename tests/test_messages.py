@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,13 @@ from benchmarks import _messages
 from benchmarks._messages import Message, cpp_messages, messages, python_messages
 
 
+@cache
+def all_messages() -> tuple[Message, ...]:
+    return tuple(messages())
+
+
 def test_every_message_has_the_form() -> None:
-    found = [f"{one.place}: {fault}: {one.text}" for one in messages() for fault in one.faults()]
+    found = [f"{one.place}: {fault}: {one.text}" for one in all_messages() for fault in one.faults()]
     assert found == [], (
         "write <subject>: <what is wrong, with the value>; expected <valid set>. <what to write instead>"
     )
@@ -35,12 +41,12 @@ def test_a_fault_of_form_is_named(text: str, fault: str | None) -> None:
 
 
 def test_messages_say_what_to_write() -> None:
-    left = [one for one in messages() if one.raised and not one.only_relays() and not one.says_what_to_write()]
+    left = [one for one in all_messages() if one.raised and not one.only_relays() and not one.says_what_to_write()]
     assert [f"{one.place}: {one.text}" for one in left] == []
 
 
 def test_every_explained_text_is_still_there() -> None:
-    assert {one.explanation for one in messages() if one.raised} >= _messages.EXPLAINED.keys()
+    assert {one.explanation for one in all_messages() if one.raised} >= _messages.EXPLAINED.keys()
 
 
 @pytest.mark.parametrize(
