@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -61,17 +62,19 @@ def without_parts(program: FuzzProgram) -> FuzzProgram:
     return replace(program, nodes=tuple(replace(n, text=_PART.sub(part, n.text)) for n in program.nodes))
 
 
-_SQUEEZE = re.compile(r"\{0\}\.squeeze\((-?\d*)\)")
+def with_elements(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with other sizes in the place of 0."""
+    sizes = tuple({name: n or 7 + call for name, n in one.items()} for call, one in enumerate(program.sizes))
+    return replace(program, sizes=sizes)
 
 
-def with_reshapes(program: FuzzProgram) -> FuzzProgram:
-    """Return the program with ``reshape`` in the place of ``squeeze``."""
+def without_input_views(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with None in the place of outputs that share memory with an argument."""
+    from benchmarks.fuzz.modes import cpu_results
 
-    def reshape(match: re.Match[str]) -> str:
-        only = f" or i != {match[1]} % {{0}}.dim()" if match[1] else ""
-        return f"{{0}}.reshape([n for i, n in enumerate({{0}}.shape) if n != 1{only}])"
-
-    return replace(program, nodes=tuple(replace(n, text=_SQUEEZE.sub(reshape, n.text)) for n in program.nodes))
+    shared = {b for a, b in cpu_results(program)[0].shared if a.startswith("argument")}
+    outputs = tuple("None" if f"output {n}" in shared else name for n, name in enumerate(program.outputs))
+    return replace(program, outputs=outputs)
 
 
 def exact_gelu(program: FuzzProgram) -> FuzzProgram:
@@ -81,6 +84,15 @@ def exact_gelu(program: FuzzProgram) -> FuzzProgram:
 
 def from_the_start(grad: Any, sizes: Any, dim: int, *place: Any) -> tuple[Any, ...]:
     return grad, sizes, dim % grad.rank, *place
+
+
+def with_known_ones(tensor: Any, *dims: Any) -> tuple[Any, ...]:
+    """Return a tensor of GE's whose sizes are numbers where a guard says that they are 1."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    known = copy.copy(tensor)
+    known._symsize = [1 if statically_known_true(n == 1) else n for n in tensor.symsize]
+    return known, *dims
 
 
 @contextmanager
