@@ -6,7 +6,7 @@ import copy
 import functools
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -114,8 +114,8 @@ def converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Ite
 
 
 @contextmanager
-def separated_values() -> Iterator[None]:
-    """Give each written argument and each returned copy a value of its own within the block, in all graphs."""
+def _prepared_with(change: Callable[[Any, bool], None]) -> Iterator[None]:
+    """Change copies of all graphs before TorchAir compiles them within the block."""
     from ascend_graph.registration.writing import graph_passes
 
     graph_passes.install()
@@ -123,9 +123,7 @@ def separated_values() -> Iterator[None]:
 
     def prepared(module: torch.fx.GraphModule, *, captured: bool) -> torch.fx.GraphModule:
         made = graph_passes._copied(original(module, captured=captured))
-        graph_passes.keep_returned_copies(made.graph)
-        if not captured:
-            graph_passes.separate_written_values(made.graph)
+        change(made.graph, captured)
         made.recompile()
         return made
 
@@ -134,3 +132,41 @@ def separated_values() -> Iterator[None]:
         yield
     finally:
         graph_passes.prepared = original
+
+
+def separated_values() -> AbstractContextManager[None]:
+    """Give each written argument and each returned copy a value of its own within the block, in all graphs."""
+    from ascend_graph.registration.writing import graph_passes
+
+    def separate(graph: torch.fx.Graph, captured: bool) -> None:
+        graph_passes.keep_returned_copies(graph)
+        if not captured:
+            graph_passes.separate_written_values(graph)
+
+    return _prepared_with(separate)
+
+
+def filled_from_inputs() -> AbstractContextManager[None]:
+    """Make constant tensors of graphs from an input of the graph within the block."""
+    aten = torch.ops.aten
+    values: dict[Any, Callable[..., Any]] = {
+        aten.zeros.default: lambda size: 0,
+        aten.ones.default: lambda size: 1,
+        aten.full.default: lambda size, value: value,
+        aten.scalar_tensor.default: lambda value: value,
+    }
+
+    def fill(graph: torch.fx.Graph, captured: bool) -> None:
+        tensors = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
+        for node in [node for node in graph.nodes if node.target in values and tensors]:
+            size = () if node.target is aten.scalar_tensor.default else node.args[0]
+            form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}
+            with graph.inserting_before(node):
+                made = graph.call_function(
+                    aten.new_full.default, (tensors[0], size, values[node.target](*node.args)), form
+                )
+            made.meta = dict(node.meta)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+
+    return _prepared_with(fill)
