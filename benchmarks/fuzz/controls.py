@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import functools
 import re
@@ -111,6 +112,16 @@ def converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Ite
         yield
     finally:
         overload._ge_converter = original
+
+
+@contextmanager
+def with_maximum() -> Iterator[None]:
+    """Give all code the name ``Max`` within the block."""
+    builtins.Max = max  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del builtins.Max  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -458,6 +458,12 @@ def test_a_result_without_elements_is_captured_for_two_sizes(options: dict[str, 
         assert compiled(torch.ones(rows, 0).npu()).shape == (rows, 0)
 
 
+@pytest.mark.xfail(strict=True, raises=NameError, reason="maximum-in-gradient of docs/wheel-faults.md")
+def test_a_gradient_of_a_slice_with_a_step_has_a_size_in_a_capture() -> None:
+    compiled = _captured(lambda x: x[:, ::2] - 1, dynamic=True)
+    compiled(torch.ones(4, 3).npu().requires_grad_()).sum().backward()
+
+
 @pytest.mark.xfail(strict=True, reason="bits-of-inputs of docs/wheel-faults.md")
 @pytest.mark.parametrize("lazily", [torch.conj, torch._neg_view])
 def test_an_input_with_the_conjugate_or_negative_bit_is_read_as_such_in_ge_graphs(lazily: Callable[[T], T]) -> None:
