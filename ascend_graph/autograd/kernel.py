@@ -103,17 +103,36 @@ def _recorded(overload: Any, gradient: Formula) -> Any:
         call.output_slots, made = flatten(values)
         call.outputs = rebuild(values, call.output_slots, [None] * len(made))
         ctx.ascend_graph_slots = slots, call.outputs, call.output_slots
+        ctx.ascend_graph_zeros = [(t.shape, {"dtype": t.dtype, "device": t.device}) for t in made]
+        torch.autograd.function.FunctionCtx.set_materialize_grads(ctx, False)
         return tuple(made)
 
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         slots, outputs, output_slots = ctx.ascend_graph_slots
+        if getattr(ctx, "ascend_graph_materializes", True):
+            grads = _materialized(grads, ctx.ascend_graph_zeros)
         made = gradient.function(ctx, *rebuild(outputs, output_slots, grads))
         return (None, *flat_gradients(overload, slots, made))
 
+    def set_materialize_grads(ctx: Any, value: bool) -> None:
+        ctx.ascend_graph_materializes = value
+
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    return type(
-        f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}", (torch.autograd.Function,), methods
-    )
+    name = f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}"
+    made: Any = type(name, (torch.autograd.Function,), methods)
+    made._backward_cls.set_materialize_grads = set_materialize_grads
+    return made
+
+
+def _materialized(grads: Sequence[Any], zeros: Sequence[tuple[Any, dict[str, Any]]]) -> tuple[Any, ...]:
+    """Return zeros for the outputs without a gradient.
+
+    They are made from another gradient: npugraph_ex evaluates nodes that read no tensor when it compiles, and PyTorch's
+    own ``zeros`` is one.
+    """
+    other = next((grad for grad in grads if grad is not None), None)
+    make = torch.zeros if other is None else other.new_zeros
+    return tuple([make(z[0], **z[1]) if grad is None else grad for grad, z in zip(grads, zeros, strict=True)])
 
 
 def _apply(function: Any, *args: Any) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import copy
 import functools
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -61,17 +63,19 @@ def without_parts(program: FuzzProgram) -> FuzzProgram:
     return replace(program, nodes=tuple(replace(n, text=_PART.sub(part, n.text)) for n in program.nodes))
 
 
-_SQUEEZE = re.compile(r"\{0\}\.squeeze\((-?\d*)\)")
+def with_elements(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with other sizes in the place of 0."""
+    sizes = tuple({name: n or 7 + call for name, n in one.items()} for call, one in enumerate(program.sizes))
+    return replace(program, sizes=sizes)
 
 
-def with_reshapes(program: FuzzProgram) -> FuzzProgram:
-    """Return the program with ``reshape`` in the place of ``squeeze``."""
+def without_input_views(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with None in the place of outputs that share memory with an argument."""
+    from benchmarks.fuzz.modes import cpu_results
 
-    def reshape(match: re.Match[str]) -> str:
-        only = f" or i != {match[1]} % {{0}}.dim()" if match[1] else ""
-        return f"{{0}}.reshape([n for i, n in enumerate({{0}}.shape) if n != 1{only}])"
-
-    return replace(program, nodes=tuple(replace(n, text=_SQUEEZE.sub(reshape, n.text)) for n in program.nodes))
+    shared = {b for a, b in cpu_results(program)[0].shared if a.startswith("argument")}
+    outputs = tuple("None" if f"output {n}" in shared else name for n, name in enumerate(program.outputs))
+    return replace(program, outputs=outputs)
 
 
 def exact_gelu(program: FuzzProgram) -> FuzzProgram:
@@ -81,6 +85,15 @@ def exact_gelu(program: FuzzProgram) -> FuzzProgram:
 
 def from_the_start(grad: Any, sizes: Any, dim: int, *place: Any) -> tuple[Any, ...]:
     return grad, sizes, dim % grad.rank, *place
+
+
+def with_known_ones(tensor: Any, *dims: Any) -> tuple[Any, ...]:
+    """Return a tensor of GE's whose sizes are numbers where a guard says that they are 1."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    known = copy.copy(tensor)
+    known._symsize = [1 if statically_known_true(n == 1) else n for n in tensor.symsize]
+    return known, *dims
 
 
 @contextmanager
@@ -102,8 +115,18 @@ def converted_with(overload: Any, change: Callable[..., tuple[Any, ...]]) -> Ite
 
 
 @contextmanager
-def separated_values() -> Iterator[None]:
-    """Give each written argument and each returned copy a value of its own within the block, in all graphs."""
+def with_maximum() -> Iterator[None]:
+    """Give all code the name ``Max`` within the block."""
+    builtins.Max = max  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del builtins.Max  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _prepared_with(change: Callable[[Any, bool], None]) -> Iterator[None]:
+    """Change copies of all graphs before TorchAir compiles them within the block."""
     from ascend_graph.registration.writing import graph_passes
 
     graph_passes.install()
@@ -111,9 +134,7 @@ def separated_values() -> Iterator[None]:
 
     def prepared(module: torch.fx.GraphModule, *, captured: bool) -> torch.fx.GraphModule:
         made = graph_passes._copied(original(module, captured=captured))
-        graph_passes.keep_returned_copies(made.graph)
-        if not captured:
-            graph_passes.separate_written_values(made.graph)
+        change(made.graph, captured)
         made.recompile()
         return made
 
@@ -122,3 +143,41 @@ def separated_values() -> Iterator[None]:
         yield
     finally:
         graph_passes.prepared = original
+
+
+def separated_values() -> AbstractContextManager[None]:
+    """Give each written argument and each returned copy a value of its own within the block, in all graphs."""
+    from ascend_graph.registration.writing import graph_passes
+
+    def separate(graph: torch.fx.Graph, captured: bool) -> None:
+        graph_passes.keep_returned_copies(graph)
+        if not captured:
+            graph_passes.separate_written_values(graph)
+
+    return _prepared_with(separate)
+
+
+def filled_from_inputs() -> AbstractContextManager[None]:
+    """Make constant tensors of graphs from an input of the graph within the block."""
+    aten = torch.ops.aten
+    values: dict[Any, Callable[..., Any]] = {
+        aten.zeros.default: lambda size: 0,
+        aten.ones.default: lambda size: 1,
+        aten.full.default: lambda size, value: value,
+        aten.scalar_tensor.default: lambda value: value,
+    }
+
+    def fill(graph: torch.fx.Graph, captured: bool) -> None:
+        tensors = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
+        for node in [node for node in graph.nodes if node.target in values and tensors]:
+            size = () if node.target is aten.scalar_tensor.default else node.args[0]
+            form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}
+            with graph.inserting_before(node):
+                made = graph.call_function(
+                    aten.new_full.default, (tensors[0], size, values[node.target](*node.args)), form
+                )
+            made.meta = dict(node.meta)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+
+    return _prepared_with(fill)

@@ -73,6 +73,12 @@ REG_OP(RegCastTo)
     .REQUIRED_ATTR(dst_type, Int)
     .OP_END_FACTORY_REG(RegCastTo)
 
+REG_OP(RegWeigh)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(acc_type, Type, DT_FLOAT16)
+    .OP_END_FACTORY_REG(RegWeigh)
+
 REG_OP(RegExpand)
     .INPUT(x, TensorType({DT_FLOAT}))
     .INPUT(shape, TensorType({DT_INT32, DT_INT64}))
@@ -121,6 +127,11 @@ def _add(x1, x2):
 @host_kernel("RegCastTo")
 def _cast_to(x, *, dst_type):
     return x.to({0: torch.float32, 1: torch.float16, 27: torch.bfloat16}[dst_type])
+
+
+@host_kernel("RegWeigh")
+def _weigh(x, *, acc_type=1):
+    return x * acc_type
 
 
 @host_kernel("RegExpand", values=("shape",))
@@ -366,6 +377,68 @@ def test_dtype_arguments(define: Define, mode: Any, dtype: torch.dtype) -> None:
     result = mode(lambda x: op.overload(x, dtype))(npu(3))
     assert result.dtype == dtype
     assert result.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_dtype_that_is_a_choice_of_the_kernel_is_taken(define: Define, mode: Any) -> None:
+    op = define(
+        "RegWeigh",
+        "(Tensor x, ScalarType acc_type) -> Tensor",
+        lambda x, acc_type: x * {torch.float16: 1, torch.bfloat16: 27}[acc_type],
+        shape="x[*s] -> y[*s]",
+    )
+    assert mode(lambda x: op.overload(x, torch.bfloat16))(npu(3)).tolist() == [27, 54, 81]
+
+
+def test_a_dtype_that_no_output_has_is_refused(define: Define) -> None:
+    op = define(
+        "RegCastTo",
+        "(Tensor x, ScalarType dtype) -> Tensor",
+        lambda x, dtype: x.to(dtype, copy=True),
+        shape="x[*s] -> y[*s]: dtype",
+    )
+    with pytest.raises(Exception, match="return 0 is DT_INT32 by the meta function"):
+        ge(lambda x: op.overload(x, torch.int32))(npu(3))
+
+
+# ----------------------------------------------------------------------------------------------------------- gradients
+
+
+@pytest.mark.parametrize("unused", [0, 1])
+@pytest.mark.parametrize("mode", MODES)
+def test_an_output_without_a_gradient_gets_zeros(define: Define, mode: Any, unused: int) -> None:
+    op = define(
+        "RegTwo",
+        "(Tensor x) -> (Tensor low, Tensor high)",
+        _two,
+        shape="x[*s] -> low[*s], high[*s]",
+        backward=lambda ctx, low, high: low * 2 + high * 3,
+    )
+    x = npu(2, 3).requires_grad_()
+    # npugraph_ex refuses a graph in which constants, as PyTorch's own zeros, meet tensors.
+    mode(lambda x: op.overload(x)[1 - unused] * 5)(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[(3, 2)[unused] * 5.0] * 3] * 2
+
+
+def test_a_gradient_may_ask_for_no_zeros(define: Define) -> None:
+    seen = []
+
+    def backward(ctx: Any, low: Any, high: Any) -> Any:
+        seen.append((low, high))
+        return low
+
+    op = define(
+        "RegTwo",
+        "(Tensor x) -> (Tensor low, Tensor high)",
+        _two,
+        shape="x[*s] -> low[*s], high[*s]",
+        backward=(backward, lambda ctx, inputs, output: ctx.set_materialize_grads(False)),
+    )
+    op.overload(npu(2).requires_grad_())[0].sum().backward()
+    ((low, high),) = seen
+    assert low is not None
+    assert high is None
 
 
 # ------------------------------------------------------------------------------------------------- numbers that are

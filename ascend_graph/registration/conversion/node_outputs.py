@@ -126,24 +126,15 @@ class NodeOutputs:
         ]
 
     def attr_getter(self, parameter: Attr, source: ValueSource) -> Getter:
-        name, default = parameter.name, parameter.default
-        get = self.value_getter(source)
+        name, get = parameter.name, self.value_getter(source)
         tensor_class, subject = self.ge.Tensor, self.subject
         is_list = parameter.type.name.startswith("LIST")
 
         if source.conversion is Conversion.DTYPE:
-            operands = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
-            known = {dtype for operand in operands for dtype in operand.dtypes}
             taken = {dtype for operand in self.binding.prototype.inputs for dtype in operand.dtypes}
-            complete = all(operand.dtypes for operand in operands)
 
             def number(value: Any) -> int:
                 found = ge_dtype(value)
-                if complete and found not in known and found != default:
-                    raise ConversionError(
-                        f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
-                        f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
-                    )
                 if found in PACKED_DTYPES and found in taken:
                     raise ConversionError(
                         f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores "

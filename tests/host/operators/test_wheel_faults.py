@@ -443,3 +443,33 @@ def test_a_dimension_that_a_guard_says_is_one_is_squeezed_in_dynamic_ge_graphs()
     x = torch.arange(12.0).reshape(4, 3)
     found = torch.compile(last, backend=torchair.get_npu_backend(), dynamic=True)(x.npu())
     torch.testing.assert_close(found.cpu(), last(x))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.xfail(strict=True, reason="empty-output of docs/wheel-faults.md")),
+        {"reuse_graph_pool_in_same_fx": False},
+    ],
+)
+def test_a_result_without_elements_is_captured_for_two_sizes(options: dict[str, Any]) -> None:
+    compiled = _captured(torch.sin, dynamic=True, options=options)
+    for rows in (2, 3):
+        assert compiled(torch.ones(rows, 0).npu()).shape == (rows, 0)
+
+
+@pytest.mark.xfail(strict=True, raises=NameError, reason="maximum-in-gradient of docs/wheel-faults.md")
+def test_a_gradient_of_a_slice_with_a_step_has_a_size_in_a_capture() -> None:
+    compiled = _captured(lambda x: x[:, ::2] - 1, dynamic=True)
+    compiled(torch.ones(4, 3).npu().requires_grad_()).sum().backward()
+
+
+@pytest.mark.xfail(strict=True, reason="bits-of-inputs of docs/wheel-faults.md")
+@pytest.mark.parametrize("lazily", [torch.conj, torch._neg_view])
+def test_an_input_with_the_conjugate_or_negative_bit_is_read_as_such_in_ge_graphs(lazily: Callable[[T], T]) -> None:
+    import torchair
+
+    torch._dynamo.reset()
+    x = torch.complex(torch.ones(2), torch.ones(2)) if lazily is torch.conj else torch.ones(2)
+    found = torch.compile(lambda x: x + 1, backend=torchair.get_npu_backend())(lazily(x.npu()))
+    torch.testing.assert_close(found.cpu(), (lazily(x) + 1).resolve_conj().resolve_neg())
