@@ -69,7 +69,8 @@ def register_refusal(overload: Any) -> RefusalOfTangents:
         registration = library.ascendgraphRefuseTangents(namespace.encode(), name.encode(), _counts_versions(overload))
     if registration is None:
         raise AscendGraphError(
-            f"{overload.name()}: the kernel that refuses tangents is not registered: {library.ascendgraphRefusalFailure().decode()}"
+            f"{overload.name()}: the kernel that refuses tangents cannot be registered: "
+            f"{library.ascendgraphRefusalFailure().decode()}; remove the operator's own kernel at the key {_KEY}"
         )
     forget_kernels(overload)
     handle = RefusalOfTangents(overload)

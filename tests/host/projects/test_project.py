@@ -581,7 +581,7 @@ def test_directories_that_are_no_project(tmp_path: Path) -> None:
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["build", str(PROJECT)])
     assert result.exit_code == 2
-    assert "Write -o DIRECTORY" in result.output
+    assert "write -o DIRECTORY" in result.output
     result = CliRunner().invoke(main, ["build", str(tmp_path), "-o", str(tmp_path / "opp")])
     assert result.exit_code == 1
     assert "is not an operator project" in result.output

@@ -119,8 +119,7 @@ class Operator {
         call_author(kInferShapeFailed, type_ + ": the InferShape function",
                     [&] { status = functions_.infer_shape(&shapes); });
         if (status != ge::GRAPH_SUCCESS)
-            fail(kInferShapeFailed,
-                 "the InferShape function returned " + status_text(status) + take_logged_errors());
+            fail(kInferShapeFailed, "the InferShape function returned " + failure_text(status));
         infer_dtypes(node, arguments);
         for (size_t i = 0; i < definition_.outputs.size(); ++i) {
             const gert::Tensor& output = *node.outputs.at(i);
@@ -147,8 +146,11 @@ class Operator {
     [[noreturn]] void fail(int code, const std::string& text) const {
         throw OperatorFailure(code, type_ + ": " + text);
     }
-    static std::string status_text(ge::graphStatus status) {
-        return status == ge::GRAPH_FAILED ? "GRAPH_FAILED" : "the status " + std::to_string(status);
+    // With what the function logged, which is then forgotten.
+    static std::string failure_text(ge::graphStatus status) {
+        const std::string logged = take_logged_errors();
+        return (status == ge::GRAPH_FAILED ? "GRAPH_FAILED" : "the status " + std::to_string(status)) +
+               (logged.empty() ? "; it logged no reason: add OP_LOGE to it" : logged);
     }
     // Whether the aclnn function takes the values of a parameter.
     bool is_numbers(size_t i) const {
@@ -250,8 +252,7 @@ class Operator {
             call_author(kInferShapeFailed, type_ + ": the InferDataType function",
                         [&] { status = functions_.infer_dtype(&dtypes); });
             if (status != ge::GRAPH_SUCCESS)
-                fail(kInferShapeFailed,
-                     "the InferDataType function returned " + status_text(status) + take_logged_errors());
+                fail(kInferShapeFailed, "the InferDataType function returned " + failure_text(status));
         }
         // What no function says, the kernel does.
         const size_t c = find_combination(inputs);
@@ -373,8 +374,7 @@ class Operator {
                 call_author(kTilingFailed, type_ + ": the TilingParse function",
                             [&] { status = functions_.tiling_parse(&context); });
                 if (status != ge::GRAPH_SUCCESS)
-                    fail(kTilingFailed,
-                         "the TilingParse function returned " + status_text(status) + take_logged_errors());
+                    fail(kTilingFailed, "the TilingParse function returned " + failure_text(status));
             }
             compile_info_ = std::move(info);
         }
@@ -507,8 +507,7 @@ class Operator::Call {
                     [&] { status = functions.tiling(&context); });
         ascendc_host::forget_tiling_data();
         if (status != ge::GRAPH_SUCCESS)
-            op_.fail(kTilingFailed,
-                     "the tiling function returned " + Operator::status_text(status) + take_logged_errors());
+            op_.fail(kTilingFailed, "the tiling function returned " + Operator::failure_text(status));
         const gert::TilingData& data = *context.GetRawTilingData();
         if (data.GetDataSize() > data.GetCapacity()) {
             op_.fail(kTilingFailed, "the tiling function made " + std::to_string(data.GetDataSize()) +
