@@ -170,7 +170,7 @@ def test_what_documents_do_not_have_is_refused() -> None:
     mask = torch.ones(TIME, BATCH, HIDDEN).half().npu()
     with pytest.raises(RuntimeError, match="packed sequences"):
         npu.npu_lstm(x, w, b, mask, h, c, *LSTM[:6], True, False)
-    with pytest.raises(RuntimeError, match="direction 'REDIRECTIONAL' is not one of"):
+    with pytest.raises(RuntimeError, match="direction 'REDIRECTIONAL' is not known; expected one of"):
         npu.npu_lstm(x, w, b, mask, h, c, *LSTM[:6], False, True)
     with pytest.raises(RuntimeError, match="4 gates each"):
         npu.npu_lstm(x, w[1:], b, mask, h, c, *LSTM)
