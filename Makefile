@@ -32,7 +32,7 @@ test: .venv/testing
 	$(PYTEST) -m "not slow" $(ARGS)
 
 # The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed;
-# ARGS='--share 1/3' runs a third of the files.
+# ARGS='--share 1/3' runs a third of the tests.
 test-slow: .venv/testing
 	$(PYTEST) -m slow $(ARGS)
 

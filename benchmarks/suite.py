@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -47,21 +49,42 @@ def finished(seconds: Iterable[float], processes: int = 2) -> float:
     return max(ends)
 
 
-def share(files: Iterable[str], seconds: Mapping[str, float], number: int, count: int) -> set[str]:
+@dataclass(frozen=True, order=True, slots=True)
+class Piece:
+    """Every ``count``-th test of a file, from the ``number``-th on, counted from 0."""
+
+    file: str
+    number: int = 0
+    count: int = 1
+
+    def holds(self, place: int) -> bool:
+        """Return whether the piece has the test at a place of the file, counted from 0."""
+        return place % self.count == self.number
+
+
+def share(files: Iterable[str], seconds: Mapping[str, float], number: int, count: int) -> set[Piece]:
     """Return the ``number``-th of ``count`` parts of the files, each of which takes about as long.
 
+    A file that takes longer than half a part is cut into pieces: two processes run a part, and each a file as a whole.
+
     Args:
-        files: The files, the longest first.
+        files: The files.
         seconds: Seconds by file.
         number: From 1 to ``count``.
         count: The number of parts.
     """
     if not 1 <= number <= count:
         raise ValueError(f"share {number}/{count}: the first number is not one of 1 to {count}; write 1/{count}")
-    parts: list[tuple[float, int, list[str]]] = [(0.0, one, []) for one in range(1, count + 1)]
-    for file in files:
+    known = {file: seconds.get(file, UNKNOWN_SECONDS) for file in files}
+    most = sum(known.values()) / count / 2
+    pieces: list[tuple[float, str, Piece]] = []
+    for file, needed in known.items():
+        cut = max(1, math.ceil(needed / most)) if most else 1
+        pieces += [(-needed / cut, file, Piece(file, place, cut)) for place in range(cut)]
+    parts: list[tuple[float, int, list[Piece]]] = [(0.0, one, []) for one in range(1, count + 1)]
+    for needed, _, piece in sorted(pieces, key=lambda one: (one[0], one[1], one[2].number)):
         total, one, held = parts[0]
-        heapq.heapreplace(parts, (total + seconds.get(file, UNKNOWN_SECONDS), one, [*held, file]))
+        heapq.heapreplace(parts, (total - needed, one, [*held, piece]))
     return next(set(held) for _, one, held in parts if one == number)
 
 

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -42,12 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--share", metavar="K/N", help="run the K-th of N parts of the files, which take about as long each"
+        "--share", metavar="K/N", help="run the K-th of N parts of the tests, which take about as long each"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one share of the files, and put the longest first, so that no process is alone with one at the end."""
+    """Keep one share of the tests, and put the longest first, so that no process is alone with one at the end."""
     suite = "test-slow" if config.option.markexpr == "slow" else "test"
     seconds = json.loads(Path(__file__).with_name("durations.json").read_text())[suite]
     files = {item.location[0] for item in items}
@@ -58,8 +59,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept = share(longest, seconds, number, count)
         except ValueError as error:
             raise pytest.UsageError(str(error)) from None
-        config.hook.pytest_deselected(items=[item for item in items if item.location[0] not in kept])
-        items[:] = [item for item in items if item.location[0] in kept]
+        places: Counter[str] = Counter()
+        here, other = [], []
+        for item in items:
+            file = item.location[0]
+            here_too = any(piece.file == file and piece.holds(places[file]) for piece in kept)
+            (here if here_too else other).append(item)
+            places[file] += 1
+        config.hook.pytest_deselected(items=other)
+        items[:] = here
     if hasattr(config, "workerinput"):
         order = {file: place for place, file in enumerate(longest)}
         items.sort(key=lambda item: order[item.location[0]])

@@ -372,7 +372,9 @@ def test_an_operator_of_another_device_is_refused_before_it_is_compiled(reposito
 
 def test_kernels_of_another_architecture_alone_are_refused(repository: Path) -> None:
     (repository / "math/add/op_kernel/add.cpp").unlink()
-    with pytest.raises(OperatorPackageError, match="its kernels are for arch35 alone; build it for that: the host stands for dav-2201 "):
+    with pytest.raises(
+        OperatorPackageError, match="its kernels are for arch35 alone; build it for that: the host stands for dav-2201 "
+    ):
         discovered(repository / "math/add")
 
 
@@ -381,7 +383,8 @@ def test_definitions_of_another_architecture_alone_are_refused(repository: Path)
     (host / "add_def.cpp").unlink()
     (host / "arch22/add_tiling.cpp").unlink()
     with pytest.raises(
-        OperatorPackageError, match="its definitions are for arch35 alone; build it for that: the host stands for dav-2201 "
+        OperatorPackageError,
+        match="its definitions are for arch35 alone; build it for that: the host stands for dav-2201 ",
     ):
         discovered(repository / "math/add")
 
