@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)  # of the tests that -m and -k have left
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep one share of the tests, and put the longest first, so that no process is alone with one at the end."""
     suite = "test-slow" if config.option.markexpr == "slow" else "test"
