@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ascend_graph.compilation.cache import cache_directory
+from ascend_graph.compilation.cache import cache_directory, writable_cache
 
 #: Sets of files that the cache keeps, the last used ones.
 _MOST = 200
@@ -27,7 +27,10 @@ def lasting_copies(files: Iterable[Path]) -> Path:
         files: Files with different names.
 
     Returns:
-        A directory of the cache. Where the cache cannot be written, it has them all only if it had them before.
+        A directory of the cache.
+
+    Raises:
+        BuildError: The cache lacks one of the copies, and cannot be written.
 
     Example::
 
@@ -44,7 +47,7 @@ def lasting_copies(files: Iterable[Path]) -> Path:
         with contextlib.suppress(OSError):
             os.utime(target)
         return target
-    with contextlib.suppress(OSError):
+    with writable_cache():
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=place) as draft:
             for name, data in contents.items():
@@ -52,6 +55,7 @@ def lasting_copies(files: Iterable[Path]) -> Path:
             target.mkdir(exist_ok=True)
             for name in contents:
                 (Path(draft) / name).replace(target / name)
+    with contextlib.suppress(OSError):  # another process removes them, too
         _prune(place)
     return target
 

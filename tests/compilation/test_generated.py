@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from ascend_graph.compilation import generated, lasting_copies
+from ascend_graph.compilation import BuildError, generated, lasting_copies
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,18 @@ def test_those_used_last_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sorted(newest.parent.iterdir()) == sorted([places[0], newest])
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, cache: Path) -> None:
-    """The compilation reports it, with what to do."""
-    cache.write_text("a file")
-    assert not lasting_copies(files(tmp_path / "one", a="1")).exists()
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies that are there are used all the same."""
+    originals = files(tmp_path / "one", a="1")
+    place = lasting_copies(originals)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(cache))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(os, "utime", refuse)
+    assert lasting_copies(originals) == place
+    (place / "a.h").unlink()
+    with pytest.raises(BuildError, match=r"cannot be written: Read-only file system; set ASCEND_GRAPH_CACHE"):
+        lasting_copies(originals)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
