@@ -5,6 +5,7 @@ The bridge calls this for libhccl. ``csrc/host/hccl/communicator.h`` explains th
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import timedelta
 from functools import cache
@@ -12,9 +13,12 @@ from itertools import count
 from typing import Any
 
 from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo, TCPStore
+from torch.distributed import DistError
 
 _LOOPBACK = "127.0.0.1"
 _numbers = count()
+#: Time that the store's process waits for others to read why it refuses them.
+_LEAVING = timedelta(seconds=5)
 
 
 def _connect_timeout() -> timedelta:
@@ -60,7 +64,22 @@ def connect(
         taken = store.get(f"rank{rank}").decode().split()[0]
         raise ValueError(f"rank {rank} of {ranks} is taken by process {taken}; each process needs a RANK of its own")
     store.set(f"rank{rank}", f"{os.getpid()} {device} {ranks} {window}")
-    members = []
+    try:
+        members = _members(store, ranks, rank)
+    except ValueError:
+        _leave(store, ranks, rank, is_server=_server.cache_info().currsize > 0 and _server().port == port)
+        raise
+    options: Any = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+    options._devices = [ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
+    options._timeout = timeout
+    options._threads = 1
+    group = ProcessGroupGloo(store, rank, ranks, options)
+    return group, [int(member[0]) for member in members], [int(member[3]) for member in members]
+
+
+def _members(store: PrefixStore, ranks: int, rank: int) -> list[list[str]]:
+    """Return process id, device, number of ranks and window of each rank; raise if they do not fit together."""
+    members: list[list[str]] = []
     for i in range(ranks):
         members.append(store.get(f"rank{i}").decode().split())
         if int(members[i][2]) != ranks:
@@ -75,9 +94,16 @@ def connect(
                 f"ranks {first} and {i} use one device, npu:{used}; each rank needs its own: set "
                 f"ASCEND_GRAPH_HOST_DEVICES={ranks} or more, and call torch.npu.set_device with the local rank"
             )
-    options: Any = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
-    options._devices = [ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
-    options._timeout = timeout
-    options._threads = 1
-    group = ProcessGroupGloo(store, rank, ranks, options)
-    return group, [int(member[0]) for member in members], [int(member[3]) for member in members]
+    return members
+
+
+def _leave(store: PrefixStore, ranks: int, rank: int, *, is_server: bool) -> None:
+    """Note that a rank refuses the communicator; the store's process waits for those that are there to read why.
+
+    It ends with the error, and the store with it: they would be told that a connection was reset.
+    """
+    store.set(f"left{rank}", "")
+    present = [i for i in range(ranks) if store.check([f"rank{i}"])]
+    if is_server:
+        with contextlib.suppress(DistError):  # one that waits for another rank leaves later
+            store.wait([f"left{i}" for i in present], min(_connect_timeout(), _LEAVING))
