@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,7 @@ from ascend_graph.host.projects.model import (
     other_devices,
 )
 from ascend_graph.host.projects.source_text import code_of, named_compute_units
+from ascend_graph.processors import COMPUTE_UNITS
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.naming import snake_case
 
@@ -39,6 +42,10 @@ _KINDS = {
     "required": ParameterKind.REQUIRED,
     "dynamic": ParameterKind.DYNAMIC,
 }
+
+
+class ComputeUnitWarning(UserWarning):
+    """Definition that names a processor which CANN does not have: it changes nothing."""
 
 
 def compile_definitions(project: OperatorProject, work: Path) -> Path:
@@ -66,8 +73,13 @@ def describe(project: OperatorProject, work: Path) -> Description:
     Raises:
         BuildError: a source does not compile.
         OperatorPackageError: the sources define no operator, or one that no kernel can be built for.
+
+    Warns:
+        ComputeUnitWarning: a definition names a processor that CANN does not have, next to others.
     """
     description = _description(_ask(compile_definitions(project, work), project), project)
+    for operator in description.operators:
+        _check_names(operator)
     if project.listed is not None:
         for operator in description.operators:
             _check_compute_units(operator, project.listed.compute_units)
@@ -98,6 +110,19 @@ def _ask(library: Path, project: OperatorProject) -> Mapping[str, Any]:
             )
         found: Mapping[str, Any] = json.loads(result.read_text())
         return found
+
+
+def _check_names(operator: ProjectOperator) -> None:
+    """Reject an operator whose processors are all unknown to CANN, which builds no kernel for them; warn of single ones."""
+    for unknown in sorted(operator.compute_units - COMPUTE_UNITS):
+        known = difflib.get_close_matches(unknown.lower(), sorted(COMPUTE_UNITS), 1) or sorted(COMPUTE_UNITS)
+        text = (
+            f'{operator.prototype.op_type}: AddConfig("{unknown}") names no processor, and a package for a device gets no '
+            f'kernel from it; write AddConfig("{known[0]}")' + f", or one of {', '.join(known[1:])}" * (len(known) > 1)
+        )
+        if operator.compute_units.isdisjoint(COMPUTE_UNITS):
+            raise OperatorPackageError(text)
+        warnings.warn(ComputeUnitWarning(text), stacklevel=2)
 
 
 def _check_compute_units(operator: ProjectOperator, compute_units: Sequence[str]) -> None:

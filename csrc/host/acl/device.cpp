@@ -422,9 +422,21 @@ ACL_EXPORT aclError aclsysGetCANNVersion(int, PackageVersion* version) {
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclsysGetVersionStr(char*, char* version) {
+// The names of packages differ between releases; each has the release's version here.
+ACL_EXPORT aclError aclsysGetVersionStr(char* package, char* version) {
+    if (package == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr", "pkgName");
     if (version == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr", "versionStr");
     std::strcpy(version, kVersion);
+    return ACL_SUCCESS;
+}
+
+// A release as one number: 8.5.0 is 80500000.
+ACL_EXPORT aclError aclsysGetVersionNum(char* package, int32_t* number) {
+    if (package == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionNum", "pkgName");
+    if (number == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionNum", "versionNum");
+    int major = 0, minor = 0, patch = 0;
+    std::sscanf(kVersion, "%d.%d.%d", &major, &minor, &patch);
+    *number = major * 10000000 + minor * 100000 + patch * 1000;
     return ACL_SUCCESS;
 }
 

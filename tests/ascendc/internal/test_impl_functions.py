@@ -49,7 +49,7 @@ extern "C" __global__ __aicore__ void compute(GM_ADDR x, GM_ADDR y, uint32_t) {
     CastImpl(at<float>(1024), at<half>(512), RoundMode::CAST_NONE, 32, 1, UnaryRepeatParams{1, 1, 8, 4});
     DataCopyUB2GMImpl(out, at<float>(1024), DataCopyParams{1, 4, 0, 0});
     // Bits of x >= 3, and their complement.
-    DuplicateIntrinsicsImpl(at<float>(2048), 3.0f, 1, 1, 8);
+    DuplicateImpl(at<float>(2048), 3.0f, 64);
     VcmpvImpl(at<uint8_t>(2304), at<float>(0), at<float>(2048), CMPMODE::GE, 64, 1, {1, 1, 1, 8, 8, 8});
     NotImpl(at<uint16_t>(2368), at<uint16_t>(2304), 4, 1, {1, 1, 8, 8});
     DataCopyUB2GMImpl(out + 32, at<float>(2304), DataCopyParams{1, 1, 0, 0});
@@ -67,6 +67,42 @@ extern "C" __global__ __aicore__ void compute(GM_ADDR x, GM_ADDR y, uint32_t) {
     DataCopyUB2GMImpl(out + 64, at<float>(3200), DataCopyParams{1, 1, 0, 0});
     ((__gm__ int64_t*)(out + 72))[0] = GetBlockIdxImpl();
 }
+template <typename List>
+__aicore__ inline void transpose(List (&to)[16], List (&from)[16]) {
+    TransDataTo5HDParams params;
+    params.repeatTimes = 1;
+    TransDataTo5HDImpl(to, from, params);
+}
+extern "C" __global__ __aicore__ void turn(GM_ADDR x, GM_ADDR y, uint32_t beyond) {
+    DataCopyGM2UBImpl(at<half>(0), (__gm__ half*)x, DataCopyParams{1, 16, 0, 0});
+    pipe_barrier(PIPE_ALL);
+    __ubuf__ half *from[16], *to[16];
+    for (int i = 0; i < 16; ++i) {
+        from[i] = at<half>(i * 32 + beyond);
+        to[i] = at<half>(512 + i * 32);
+    }
+    transpose(to, from);
+    DataCopyUB2GMImpl((__gm__ half*)y, at<half>(512), DataCopyParams{1, 16, 0, 0});
+}
+extern "C" __global__ __aicore__ void multiply(GM_ADDR x, GM_ADDR y, uint32_t) {
+    const LocalTensor<half> one(TPosition::A1, 0, 256), left(TPosition::A2, 0, 256), right(TPosition::B2, 0, 256);
+    const LocalTensor<float> sums(TPosition::CO1, 0, 256);
+    GlobalTensor<half> in;
+    in.SetGlobalBuffer((__gm__ half*)x);
+    GlobalTensor<float> out;
+    out.SetGlobalBuffer((__gm__ float*)y);
+    if ASCEND_IS_AIV return;
+    DataCopy(one, in, Nd2NzParams(1, 16, 16, 0, 16, 16, 1, 0));
+    PipeBarrier<PIPE_ALL>();
+    LoadDataImpl(left, one, LoadData2DParams{0, 1, 1, 0, 0, false, 0});
+    LoadDataImpl(right, one, LoadData2DParams{0, 1, 1, 0, 0, true, 0});
+    PipeBarrier<PIPE_ALL>();
+    MmadImpl(sums, left, right, MmadParams(16, 16, 16, 0, false, true));
+    PipeBarrier<PIPE_ALL>();
+    Fixpipe(out, sums, FixpipeParamsV220(16, 16, 16, 16, false));
+}
+// Numbers that kernels take from CANN's headers.
+static_assert(TWO + FOUR + EIGHT == 14 && SIXTEEN == 16 && MRG_MAX_ARRAY_SIZE == 15);
 extern "C" __global__ __aicore__ void outside(GM_ADDR x, GM_ADDR y, uint32_t) {
     AscendC::DuplicateIntrinsicsImpl((half*)x, (half)AscendC::GetSubBlockIdxImpl(), 1, 1, 8);
 }
@@ -133,6 +169,22 @@ def test_computations_on_addresses(library: ctypes.CDLL, tools: Toolkit) -> None
     for at, expected in ((48, blocks.sum(1)), (56, blocks.max(1)), (64, blocks.min(1))):
         assert y[at : at + 4].tolist() == expected.tolist()
     assert y[72:74].view(np.int64).tolist() == [0]
+
+
+def test_rows_at_addresses_are_transposed(library: ctypes.CDLL, tools: Toolkit) -> None:
+    x, y = np.arange(256, dtype=np.float16), np.zeros(256, np.float16)
+    assert launch(library, "turn", 1, x, y, 0) == 0, tools.message()
+    assert np.array_equal(y.reshape(16, 16), x.reshape(16, 16).T)
+    tools.seam.seam_clear()
+    launch(library, "turn", 1, x, y, 192 * 1024)
+    assert "TransDataTo5HD: srcList is not in the unified buffer of 196608 bytes" in tools.message()
+
+
+def test_tensors_are_loaded_and_multiplied(library: ctypes.CDLL, tools: Toolkit) -> None:
+    x, y = np.arange(256, dtype=np.float16) % 7, np.zeros((16, 16), np.float32)
+    assert launch(library, "multiply", 1, x, y, 0) == 0, tools.message()
+    square = x.reshape(16, 16).astype(np.float32)
+    assert np.array_equal(y, square @ square)
 
 
 def test_the_matrices_of_a_copy_are_set_by_a_number(build: Build, tools: Toolkit) -> None:

@@ -17,7 +17,7 @@ from ascend_graph.compilation import CppLibrary, compiler
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.host import OperatorPackageError
 from ascend_graph.host.architecture import architecture
-from ascend_graph.host.projects.describe import describe
+from ascend_graph.host.projects.describe import ComputeUnitWarning, describe
 from ascend_graph.host.projects.discover import discover, locate_kernels
 from ascend_graph.host.projects.includes import find_includes
 from ascend_graph.host.projects.kernels import kernel_libraries
@@ -573,3 +573,38 @@ def test_projects_are_chosen_by_the_names_of_their_directories(repository: Path,
     assert "all 1 projects fail to build" in result.output
     assert "AddConfig names ascend950 alone" in result.output
     assert not (tmp_path / "opp").exists()
+
+
+_MISSPELLED = """
+#include "register/op_def_registry.h"
+namespace ops {
+class First : public OpDef {
+  public:
+    explicit First(const char* name) : OpDef(name) {
+        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->AICore().AddConfig("ascend910b").AddConfig("ascend910b3");
+    }
+};
+class Second : public OpDef {
+  public:
+    explicit Second(const char* name) : OpDef(name) {
+        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->AICore().AddConfig("ascend91Ob");
+    }
+};
+OP_ADD(First);
+OP_ADD(Second);
+}  // namespace ops
+"""
+
+
+def test_processors_that_cann_does_not_have_are_named(tmp_path: Path) -> None:
+    """One among others is warned of; where there is no other, a device's package would have no kernel."""
+    kernel = "// no kernel is compiled here\n"
+    files = {"op_host/all.cpp": _MISSPELLED, "op_kernel/first.cpp": kernel, "op_kernel/second.cpp": kernel}
+    write(tmp_path / "project", files)
+    with (
+        pytest.warns(ComputeUnitWarning, match=r'First: AddConfig\("ascend910b3"\) names no processor'),
+        pytest.raises(OperatorPackageError, match=r'Second: AddConfig\("ascend91Ob"\) .* write AddConfig\("ascend910b"\)'),
+    ):
+        describe(discovered(tmp_path / "project"), tmp_path / "work")

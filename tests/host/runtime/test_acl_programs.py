@@ -25,10 +25,21 @@ PROGRAM = r"""
             return 1; \
         } \
     } while (0)
+static int32_t words_number(const char* words) {
+    int32_t major = 0, minor = 0, patch = 0;
+    std::sscanf(words, "%d.%d.%d", &major, &minor, &patch);
+    return major * 10000000 + minor * 100000 + patch * 1000;
+}
 int main(int argc, char** argv) {
     CHECK(argc == 2 && std::strcmp(argv[1], "--flag") == 0);
     CHECK(aclInit(nullptr) == 0);
     CHECK(aclInit(nullptr) == ACL_ERROR_REPEAT_INITIALIZE);
+    // The release, in words and as one number that grows with it.
+    char package[] = "runtime", words[ACL_PKG_VERSION_MAX_SIZE] = {};
+    int32_t release = 0;
+    CHECK(aclsysGetVersionStr(package, words) == 0);
+    CHECK(aclsysGetVersionNum(package, &release) == 0 && release == words_number(words));
+    CHECK(aclsysGetVersionNum(nullptr, &release) == 100000 && aclsysGetVersionNum(package, nullptr) == 100000);
     // A thread begins without a context; a device's own is not the program's to destroy.
     aclrtContext none = nullptr, first = nullptr, second = nullptr, now = nullptr;
     int32_t device = -1;

@@ -163,6 +163,9 @@ const char* aclrtGetSocName(void);
 aclError aclrtGetHardwareSyncAddr(void** addr);
 aclError aclrtResetDeviceForce(int32_t deviceId);
 aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion);
+#define ACL_PKG_VERSION_MAX_SIZE 128
+aclError aclsysGetVersionStr(char* pkgName, char* versionStr);
+aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum);
 aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority, int32_t* greatestPriority);
 aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId);
 aclError aclrtDestroyContext(aclrtContext context);

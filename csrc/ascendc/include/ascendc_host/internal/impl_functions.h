@@ -10,7 +10,9 @@
 #include "ascendc_host/basic_api/copy.h"
 #include "ascendc_host/basic_api/copy_pad.h"
 #include "ascendc_host/basic_api/cube.h"
+#include "ascendc_host/basic_api/feature_map.h"
 #include "ascendc_host/basic_api/reduce.h"
+#include "ascendc_host/basic_api/reshape.h"
 #include "ascendc_host/basic_api/sync.h"
 
 namespace AscendC {
@@ -121,6 +123,42 @@ void NotImpl(__ubuf__ T* dst, __ubuf__ T* src, const Mask& mask, uint8_t repeatT
              const UnaryRepeatParams& repeatParams, Where where = Where()) {
     Not<T, isSetMask>(detail::local_at(dst, "Not", "dst", where), detail::local_at(src, "Not", "src", where),
                       mask, repeatTime, repeatParams, where);
+}
+
+// Lists of the addresses of 16 rows.
+template <typename T>
+void TransDataTo5HDImpl(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE],
+                        uint64_t srcList[NCHW_CONV_ADDR_LIST_SIZE], const TransDataTo5HDParams& params,
+                        Where where = Where()) {
+    TransDataTo5HD<T>(dstList, srcList, params, where);
+}
+template <typename T>
+void TransDataTo5HDImpl(__ubuf__ T* dstList[NCHW_CONV_ADDR_LIST_SIZE],
+                        __ubuf__ T* srcList[NCHW_CONV_ADDR_LIST_SIZE], const TransDataTo5HDParams& params,
+                        Where where = Where()) {
+    uint64_t dst[NCHW_CONV_ADDR_LIST_SIZE], src[NCHW_CONV_ADDR_LIST_SIZE];
+    for (int32_t i = 0; i < NCHW_CONV_ADDR_LIST_SIZE; ++i) {
+        dst[i] = detail::local_at(dstList[i], "TransDataTo5HD", "dstList", where).GetPhyAddr();
+        src[i] = detail::local_at(srcList[i], "TransDataTo5HD", "srcList", where).GetPhyAddr();
+    }
+    TransDataTo5HD<T>(dst, src, params, where);
+}
+
+template <typename T>
+void DuplicateImpl(__ubuf__ T* dst, const T& scalarValue, const int32_t& count, Where where = Where()) {
+    Duplicate(detail::local_at(dst, "Duplicate", "dst", where), scalarValue, count, where);
+}
+
+// Of tensors.
+template <typename T, typename U, typename S>
+void MmadImpl(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+              const MmadParams& params, Where where = Where()) {
+    Mmad(dst, fm, filter, params, where);
+}
+template <typename T, typename Params>
+void LoadDataImpl(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Params& params,
+                  Where where = Where()) {
+    LoadData(dst, src, params, where);
 }
 
 #if __NPU_ARCH__ != 3510

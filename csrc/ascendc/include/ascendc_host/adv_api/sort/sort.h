@@ -9,6 +9,16 @@
 #include "ascendc_host/basic_api/sort.h"
 #include "ascendc_host/internal/sizes.h"
 
+// Numbers that CANN's header of TopK leaves in the global namespace, where kernels of others use them.
+namespace {
+constexpr uint16_t MIN_SORT32_SIZE = 32, MIN_RPSORT16_SIZE = 16;
+constexpr uint32_t BUF_LIST_SIZE = 2;
+constexpr uint32_t MRG_MAX_ARRAY_SIZE = 15;
+constexpr uint32_t MRGSORT_VALID_QUEUE = 4, MRGSORT_VALID_TWO = 2, MRGSORT_VALID_TWO_OFFSET = 769;
+constexpr uint32_t TWO = 2, THREE = 3, FOUR = 4, FIVE = 5, SIX = 6, SEVEN = 7, EIGHT = 8, NINE = 9;
+constexpr uint32_t TWELVE = 12, SIXTEEN = 16, THIRTY_TWO = 32, FORTYEIGHT = 48;
+}  // namespace
+
 namespace AscendC {
 
 // On this architecture the scores are sorted as they are: there is nothing to bring together.
