@@ -191,6 +191,42 @@ def test_libmmpa_and_the_log_answer_as_documented(tmp_path: Path) -> None:
     assert b"rank is 3" in log.ascendgraphTakeLoggedErrors()
 
 
+#: Calls of libraries that were linked with CANN's, whose C++ strings are of the first ABI.
+REPORTS = """
+#include <map>
+#include <string>
+#include <vector>
+class ErrorManager {
+  public:
+    static ErrorManager& GetInstance();
+    const std::string& GetLogHeader();
+    int ReportInterErrMessage(const std::string code, const std::string& text);
+    void ATCReportErrMessage(const std::string code, const std::vector<std::string>& keys,
+                             const std::vector<std::string>& values);
+};
+extern "C" int report() {
+    auto& manager = ErrorManager::GetInstance();
+    manager.ATCReportErrMessage("E50001", {"name", "value", "more"}, {"axis", "7"});
+    return manager.GetLogHeader().empty() ? manager.ReportInterErrMessage("EZ9999", "no such stream") : -1;
+}
+"""
+
+
+def test_errors_that_linked_libraries_report_are_kept(tmp_path: Path) -> None:
+    source, library, directory = tmp_path / "reports.cpp", tmp_path / "reports.so", toolkit_directory() / "lib64"
+    source.write_text(REPORTS)
+    link = [f"-L{directory}", "-lerror_manager", f"-Wl,-rpath,{directory}", f"-Wl,-rpath-link,{directory}"]
+    options = ["-std=c++17", "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", "-Wl,-z,defs"]
+    subprocess.run([*compiler(), *options, source, "-o", library, *link], check=True)
+    reports, log = ctypes.CDLL(str(library)), ctypes.CDLL(str(directory / "libunified_dlog.so"))
+    log.ascendgraphTakeLoggedErrors.restype = c_char_p
+    log.ascendgraphTakeLoggedErrors()
+    assert reports.report() == 0
+    kept = log.ascendgraphTakeLoggedErrors()
+    assert b"E50001: name=axis, value=7" in kept
+    assert b"EZ9999: no such stream" in kept
+
+
 PROTOTYPE = """
 REG_OP(NnopScale)
     .INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16}))
