@@ -308,3 +308,15 @@ def test_a_type_without_a_counterpart_is_named(adopted: Adopt) -> None:
     one, _ = adopt_function(adopted, "const at::Tensor &x, py::dict options", BODY)
     assert one.state is State.UNDECIDED
     assert "a schema has no type for py::dict" in one.reason
+
+
+@pytest.mark.parametrize("foreign", ["ms::Tensor &", "const paddle::Tensor &", "std::vector<mindspore::tensor::Tensor>"])
+def test_functions_of_another_framework_are_not_counted(adopted: Adopt, foreign: str) -> None:
+    ours = f"at::Tensor f(const at::Tensor &x)\n{{\n    {BODY}\n}}\n"
+    theirs = f"void g({foreign} x, int64_t n)\n{{\n}}\n"
+    bound = 'PYBIND11_MODULE(_C, m) { m.def("f", &f); m.def("g", &g); }\n'
+    files = {"csrc/aclnn_mine.h": HEADER, "csrc/ops.cpp": ours + theirs, "csrc/bind.cpp": bound}
+    report = adopted(files | {"mine/__init__.py": "", "mine/api.py": PYTHON})
+    assert [one.name for one in report.decisions] == ["mine::f"]
+    (found,) = report.diagnostics
+    assert "which is not PyTorch's: it is not counted" in found.message

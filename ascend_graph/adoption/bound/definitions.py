@@ -19,6 +19,9 @@ from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import Severity
 
+#: The tensor class of a framework other than PyTorch: ms::Tensor.
+_FOREIGN_TENSOR = re.compile(r"\b(?!(?:at|torch|c10)::)[A-Za-z_]\w*::(?:\w+::)*Tensor\b")
+
 
 @dataclass(frozen=True, slots=True)
 class BoundOperator:
@@ -38,7 +41,8 @@ class BoundOperator:
 def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]:
     """Yield the operators of a repository's bound functions.
 
-    Those without any tensor, and those that the kernel of an operator with a schema calls, are left out.
+    Left out are those without any tensor, with tensors of another framework, and those that the kernel of an operator
+    with a schema calls.
     """
     by_module: dict[tuple[str, str], list[BoundFunction]] = {}
     defined = {one.schema.name for one in findings.definitions if not one.inferred}
@@ -86,6 +90,10 @@ def _operator(
     except SignatureError as unreadable:
         types = "" if function is None else " ".join([function.returns, *(p.type for p in function.parameters)])
         if function is not None and "Tensor" not in types:
+            return None
+        if foreign := _FOREIGN_TENSOR.search(types):
+            message = f"{one.name} takes or returns {foreign[0]}, which is not PyTorch's: it is not counted"
+            findings.report(one.place, message, name, Severity.WARNING)
             return None
         if function is None and re.split(r"::|&", one.written)[-1].strip() not in findings.functions:
             message = f"{one.name} is bound to {one.written[:80]}, which no source here defines: it is not counted"
