@@ -58,7 +58,7 @@ def _print(found: WheelSurvey, results: Sequence[ImportResult]) -> None:
     missing = _readable(found.missing)
     more = f", {len(missing) - _NAMED} more with --format json" if len(missing) > _NAMED else ""
     rows = [(str(count), name) for name, count in list(missing.items())[:_NAMED]]
-    _table(f"missing of the host runtime{more}", ("libraries", "symbol"), rows)
+    _table(f"in neither the wheel nor the host runtime{more}", ("libraries", "symbol"), rows)
     _table("entry points", ("group", "name", "object"), found.entry_points)
     _table(
         "imports",

@@ -79,7 +79,7 @@ class WheelSurvey:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Symbols that the host runtime lacks, with the number of libraries that need each, the most frequent first."""
+        """Symbols that no library defines, with the number of libraries that need each, the most frequent first."""
         counts = Counter(symbol for library in self.libraries for symbol in library.missing)
         return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 

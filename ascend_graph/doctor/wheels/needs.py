@@ -56,7 +56,7 @@ class LibraryFacts:
     #: Role: ``torch library``, ``Python extension``, a part of an operator package, or ``library``.
     role: str
     machine: str
-    #: Undefined symbols that CANN's libraries would define and the host runtime's do not.
+    #: Undefined symbols that neither the wheel, nor the host runtime, nor a linked library of this machine defines.
     missing: tuple[str, ...]
     #: Undefined symbols of PyTorch and torch_npu that the installed ones do not have; None if they are not installed.
     missing_torch: tuple[str, ...] | None
