@@ -92,6 +92,7 @@ def _ge_first(request: pytest.FixtureRequest) -> None:
 
         compile_for_ge_once()
         preloaded.leave_guards_unmeasured()
+        preloaded.collect_less_often()
 
 
 def pytest_unconfigure() -> None:

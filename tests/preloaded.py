@@ -309,12 +309,19 @@ def leave_guards_unmeasured() -> None:
         guards.profile_guard_manager = lambda *_: 0.0
 
 
+def collect_less_often() -> None:
+    """Keep what is imported out of garbage collections, and let there be fewer: they are 8 % of a worker's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def _main(connection: socket.socket) -> None:
     for name in MODULES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
     leave_guards_unmeasured()
-    gc.freeze()
+    collect_less_often()
     for request, (out, err, status) in _programs(connection):
         os.dup2(out, 1)
         os.dup2(err, 2)
