@@ -169,7 +169,7 @@ for types, dtype, error in ((FLOAT, np.float32, 1e-5), (HALF, np.float16, 3e-3))
         Case(
             "DropOut by bits of longer rows",
             f"DropOutShapeInfo info; info.firstAxis = 2; info.srcLastAxis = 48; info.maskLastAxis = 32; "
-            f"DropOut<{types[0]}, false, 4>(z, x, y, 0.5f, info);",
+            f"DropOut<{types[0]}, false, DROPOUT_MODE_BIT_MISALIGN>(z, x, y, 0.5f, info);",
             lambda x, y, z: _dropped(x, _bits(y).reshape(2, 256)[:, :48].ravel(), 0.5),
             _uniform(96, dtype),
             random.integers(0, 256, 64).astype(np.uint8),

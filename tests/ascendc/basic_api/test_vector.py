@@ -1668,9 +1668,10 @@ CASES += [
         "z.SetValue(5, GetSFFValue<0>(7)); z.SetValue(6, CountLeadingZero(0)); SetCtrlSpr<3, 5>(6); "
         "z.SetValue(7, GetCtrlSpr<3, 5>());"
         "ResetCtrlSpr<3, 5>(); z.SetValue(8, GetCtrlSpr<0, 63>()); "
-        "z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4) + unlikely(likely(false)));",
-        lambda x, y, z: np.array([3, 63, 3, 63, 1, 3, 64, 6, 0, 408], "i8"),
-        np.zeros(10, "i8"),
+        "z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4) + unlikely(likely(false))); "
+        "z.SetValue(10, GetScalarBitcodeValue(half(1)) + GetScalarBitcodeValue<float, int32_t>(-2.0f)); ",
+        lambda x, y, z: np.array([3, 63, 3, 63, 1, 3, 64, 6, 0, 408, (0x3C00 + 0xC0000000) % 2**64 - 2**32], "i8"),
+        np.zeros(11, "i8"),
         types=("int64_t",) * 3,
     ),
 ]

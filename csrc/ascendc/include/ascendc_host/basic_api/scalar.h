@@ -28,6 +28,17 @@ inline int64_t ScalarCountLeadingZero(uint64_t value) { return value == 0 ? 64 :
 inline int64_t CountLeadingZero(uint64_t value) { return ScalarCountLeadingZero(value); }
 // Bits below the sign that equal it.
 inline int64_t CountBitsCntSameAsSignBit(int64_t value) { return __builtin_clrsbll(value); }
+// The bits of a value as a number, from the lowest on; the others are 0.
+template <typename T, typename U>
+U GetScalarBitcodeValue(T value) {
+    U bits{};
+    std::memcpy(&bits, &value, std::min(sizeof(T), sizeof(U)));
+    return bits;
+}
+template <typename T>
+uint64_t GetScalarBitcodeValue(T value) {
+    return GetScalarBitcodeValue<T, uint64_t>(value);
+}
 
 // Fills `size` elements of global memory.
 template <typename T>

@@ -6,6 +6,12 @@
 
 namespace AscendC {
 
+// Modes of DropOut; rows of a misaligned mask end in bytes that do not count. 0 takes the one that fits the sizes.
+constexpr uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1;
+constexpr uint32_t DROPOUT_MODE_BYTE_ALIGN = 2;
+constexpr uint32_t DROPOUT_MODE_BIT_ALIGN = 3;
+constexpr uint32_t DROPOUT_MODE_BIT_MISALIGN = 4;
+
 // Rows of `srcLastAxis` elements, and of `maskLastAxis` bytes of the mask.
 struct DropOutShapeInfo {
     DropOutShapeInfo() {}
@@ -16,16 +22,11 @@ struct DropOutShapeInfo {
 
 namespace detail {
 
-// What DropOut's modes are, by their numbers; rows of a padded mask end in bytes that do not count.
-struct DropOutMode {
-    enum : uint32_t { inferred, padded_bytes, whole_bytes, whole_bits, padded_bits };
-};
-
 inline uint32_t infer_dropout_mode(const DropOutShapeInfo& info) {
-    if (info.maskLastAxis == info.srcLastAxis) return DropOutMode::whole_bytes;
-    if (info.maskLastAxis > info.srcLastAxis) return DropOutMode::padded_bytes;
-    return uint64_t(info.maskLastAxis) * 8 == info.srcLastAxis ? DropOutMode::whole_bits
-                                                               : DropOutMode::padded_bits;
+    if (info.maskLastAxis == info.srcLastAxis) return DROPOUT_MODE_BYTE_ALIGN;
+    if (info.maskLastAxis > info.srcLastAxis) return DROPOUT_MODE_BYTE_MISALIGN;
+    return uint64_t(info.maskLastAxis) * 8 == info.srcLastAxis ? DROPOUT_MODE_BIT_ALIGN
+                                                               : DROPOUT_MODE_BIT_MISALIGN;
 }
 
 }  // namespace detail
@@ -38,18 +39,17 @@ void DropOut(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal,
              Where where = Where()) {
     constexpr const char* api = "DropOut";
     static_assert(detail::is_one_of<T, half, float>, "DropOut is for half and float");
-    static_assert(dropOutMode <= detail::DropOutMode::padded_bits, "DropOut's modes are 0 to 4");
+    static_assert(dropOutMode <= DROPOUT_MODE_BIT_MISALIGN, "DropOut's modes are 0 to 4");
     const auto& block = ascendc_host::enter(where);
     if (!(keepProb > 0 && keepProb < 1)) {
         ascendc_host::fail(block, where,
                            ascendc_host::format("DropOut: keepProb is %g; it lies between 0 and 1",
                                                 static_cast<double>(keepProb)));
     }
-    const uint32_t mode =
-        dropOutMode == detail::DropOutMode::inferred ? detail::infer_dropout_mode(info) : dropOutMode;
-    const bool bits = mode == detail::DropOutMode::whole_bits || mode == detail::DropOutMode::padded_bits;
+    const uint32_t mode = dropOutMode == 0 ? detail::infer_dropout_mode(info) : dropOutMode;
+    const bool bits = mode == DROPOUT_MODE_BIT_ALIGN || mode == DROPOUT_MODE_BIT_MISALIGN;
     const uint64_t columns = info.srcLastAxis, needed = bits ? (columns + 7) / 8 : columns;
-    const bool padded = mode == detail::DropOutMode::padded_bytes || mode == detail::DropOutMode::padded_bits;
+    const bool padded = mode == DROPOUT_MODE_BYTE_MISALIGN || mode == DROPOUT_MODE_BIT_MISALIGN;
     if (info.firstAxis == 0 || columns == 0 || info.maskLastAxis < needed ||
         (!padded && info.maskLastAxis != needed) || (padded && needed % 2 != 0)) {
         ascendc_host::fail(
