@@ -114,10 +114,9 @@ aclError BuiltModel::replay(Execution& execution, Stream& stream) {
     }
     if (error == ACL_SUCCESS && !execution.ended && !aborted) {
         if (!execution.streams.empty()) return kWaits;
-        error =
-            fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-                 "aclmdlRIExecute: the streams of the model ended, and none came to aclmdlRIEndTask; on a "
-                 "device the execution would not end");
+        error = fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                     "aclmdlRIExecute: the streams of the model ended, and none came to aclmdlRIEndTask; "
+                     "call it on one that runs");
     }
     of_ = now_ = nullptr;
     execution = Execution{};
@@ -226,9 +225,11 @@ ACL_EXPORT aclError aclmdlRIBindStream(aclmdlRI handle, aclrtStream stream, uint
         return refuse(function,
                       "the stream is not persistent; create it by aclrtCreateStreamWithConfig with "
                       "ACL_STREAM_PERSISTENT");
-    if (model->complete) return refuse(function, "the model is complete: aclmdlRIBuildEnd was called");
+    if (model->complete)
+        return refuse(function, "the model is complete: aclmdlRIBuildEnd was called; build another");
     if (bound.capturing() != nullptr)
-        return refuse(function, "the stream is of another model, or captures; unbind it first");
+        return refuse(function,
+                      "stream is bound to another model, or captures; call aclmdlRIUnbindStream first");
     auto lane = std::make_shared<Lane>(*model, bound, flag == kHead);
     model->lanes.push_back(lane);
     lane->begin_capture();
@@ -260,7 +261,10 @@ ACL_EXPORT aclError aclmdlRIEndTask(aclmdlRI handle, aclrtStream stream) {
     if (model == nullptr) return error;
     const auto lane = recording_lane(function, stream, error);
     if (lane == nullptr) return error;
-    if (&lane->model != model.get()) return refuse(function, "the stream is bound to another model");
+    if (&lane->model != model.get())
+        return refuse(
+            function,
+            "stream is bound to another model; give it one that aclmdlRIBindStream bound to this one");
     model->has_end = true;
     return add(*lane, "end of model", [built = model.get()] {
         built->end();
@@ -380,8 +384,9 @@ ACL_EXPORT aclError aclrtSwitchLabelByIndex(void* index, uint32_t count, void* h
     if (list == nullptr) return label_lists.not_live(function, "labelList");
     if (index == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "ptr");
     if (count != list->labels.size())
-        return refuse(function, "maxValue is " + std::to_string(count) + "; the list has " +
-                                    std::to_string(list->labels.size()) + " labels");
+        return refuse(function, "maxValue is " + std::to_string(count) +
+                                    "; it must be the number of labels, " +
+                                    std::to_string(list->labels.size()));
     aclError error = ACL_SUCCESS;
     const auto lane = recording_lane(function, stream, error);
     if (lane == nullptr) return error;
@@ -392,7 +397,8 @@ ACL_EXPORT aclError aclrtSwitchLabelByIndex(void* index, uint32_t count, void* h
         const auto there = label.lane.lock();
         if (there == nullptr || &there->model != &here->model)
             return refuse("aclrtSwitchLabelByIndex",
-                          "label " + std::to_string(chosen) + " is not set on a stream of the model");
+                          "label " + std::to_string(chosen) +
+                              " is not set on a stream of the model; call aclrtSetLabel first");
         here->model.stop(*here);
         here->model.activate(*there, label.place);
         return ACL_SUCCESS;

@@ -269,7 +269,8 @@ ACL_EXPORT aclError aclmdlRIDestroyUnregisterCallback(aclmdlRI handle, void (*fu
         std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == function; });
     if (found == all.end())
         return fail(ACL_ERROR_RT_PARAM_INVALID,
-                    "aclmdlRIDestroyUnregisterCallback: func is not registered with the model");
+                    "aclmdlRIDestroyUnregisterCallback: func is not registered with the model; call "
+                    "aclmdlRIDestroyRegisterCallback first");
     all.erase(found);
     return ACL_SUCCESS;
 }

@@ -280,7 +280,7 @@ aclError copy_variable(const char* function, void* dst, size_t capacity, const v
     if (size != 0 && (offset > size || count > size - offset)) {
         return fail(ACL_ERROR_RT_PARAM_INVALID, std::string(function) + ": " + std::to_string(count) +
                                                     " bytes at " + std::to_string(offset) +
-                                                    " are beyond the variable, which has " +
+                                                    " are beyond the variable; expected at most its size, " +
                                                     std::to_string(size));
     }
     if (aclError error = check_copy(function, dst, capacity, src, count)) return error;

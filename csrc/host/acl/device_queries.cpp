@@ -90,7 +90,7 @@ ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(int32_t logical, int32_t* id) 
     if (found == visible.end()) {
         return fail(ACL_ERROR_INVALID_DEVICE,
                     "aclrtGetUserDevIdByLogicDevId: the process does not see device " +
-                        std::to_string(logical) + "; ASCEND_RT_VISIBLE_DEVICES says which it sees");
+                        std::to_string(logical) + "; expected one that ASCEND_RT_VISIBLE_DEVICES lists");
     }
     *id = static_cast<int32_t>(found - visible.begin());
     return ACL_SUCCESS;

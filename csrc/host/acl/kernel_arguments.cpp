@@ -102,7 +102,10 @@ ACL_EXPORT aclError aclrtKernelArgsAppend(void* handle, const void* value, size_
     if (value == nullptr || parameter == nullptr)
         return fail_null(ACL_ERROR_INVALID_PARAM, here, "param or paramHandle");
     if (size == 0) return refuse(here, "paramSize is 0; expected at least 1");
-    if (list->complete) return refuse(here, "the list is complete: aclrtKernelArgsFinalize was called");
+    if (list->complete)
+        return refuse(
+            here,
+            "the list is complete: aclrtKernelArgsFinalize was called; call aclrtKernelArgsInit for another");
     *parameter = &list->add(value, size);
     return ACL_SUCCESS;
 }
@@ -111,7 +114,10 @@ ACL_EXPORT aclError aclrtKernelArgsAppendPlaceHolder(void* handle, void** parame
     const auto list = lists.find(handle);
     if (list == nullptr) return lists.not_live(here, "argsHandle");
     if (parameter == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, here, "paramHandle");
-    if (list->complete) return refuse(here, "the list is complete: aclrtKernelArgsFinalize was called");
+    if (list->complete)
+        return refuse(
+            here,
+            "the list is complete: aclrtKernelArgsFinalize was called; call aclrtKernelArgsInit for another");
     Parameter& added = list->add(nullptr, sizeof(void*));
     added.placeholder = true;
     *parameter = &added;
@@ -125,7 +131,7 @@ ACL_EXPORT aclError aclrtKernelArgsGetPlaceHolderBuffer(void* handle, void* para
     Parameter* const found = list->find(parameter);
     if (found == nullptr || !found->placeholder)
         return refuse(here,
-                      "paramHandle is no placeholder of the list; expected one of "
+                      "paramHandle is not a placeholder of the list; expected one of "
                       "aclrtKernelArgsAppendPlaceHolder");
     if (buffer == nullptr || size == 0)
         return fail_null(ACL_ERROR_INVALID_PARAM, here, "bufferAddr, or dataSize is 0: it");
@@ -139,7 +145,7 @@ ACL_EXPORT aclError aclrtKernelArgsParaUpdate(void* handle, void* parameter, con
     if (list == nullptr) return lists.not_live(here, "argsHandle");
     Parameter* const found = list->find(parameter);
     if (found == nullptr || found->placeholder)
-        return refuse(here, "paramHandle is no value of the list; expected one of aclrtKernelArgsAppend");
+        return refuse(here, "paramHandle is not a value of the list; expected one of aclrtKernelArgsAppend");
     if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, here, "param");
     if (size != found->size)
         return refuse(here, "paramSize is " + std::to_string(size) + "; it must be that of the value, " +
@@ -197,8 +203,8 @@ ACL_EXPORT aclError aclrtLaunchKernelWithHostArgs(void* function, uint32_t block
     if (count != 0) arguments->held.push_back(arguments->bytes);
     for (size_t i = 0; i < count; ++i) {
         if (placeholders[i].address_offset + sizeof(void*) > size || placeholders[i].data_offset >= size)
-            return refuse(
-                here, "placeholder " + std::to_string(i) + " is beyond argsSize, " + std::to_string(size));
+            return refuse(here, "placeholder " + std::to_string(i) +
+                                    " is out of range; expected less than argsSize, " + std::to_string(size));
         void* const address = arguments->held.back().data() + placeholders[i].data_offset;
         std::memcpy(arguments->bytes.data() + placeholders[i].address_offset, &address, sizeof(address));
     }

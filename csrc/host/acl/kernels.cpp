@@ -113,7 +113,8 @@ aclError load(const char* function, const std::string& bytes, const std::string&
     const std::string why = !linked ? "it does not link; compile it with -fPIC" : loaded ? "" : dlerror();
     unlink(file.c_str());
     unlink(library.c_str());
-    if (loaded == nullptr) return refuse(function, of + " cannot be loaded: " + why);
+    if (loaded == nullptr)
+        return refuse(function, of + " cannot be loaded; compile it with bisheng of this host: " + why);
     binary->library = loaded;
     binary->size = bytes.size();
     if (binary->functions.empty())
@@ -241,7 +242,9 @@ ACL_EXPORT aclError aclrtBinaryGetGlobal(void* handle, const char* name, void** 
     if (name == nullptr || (address == nullptr && size == nullptr))
         return fail_null(ACL_ERROR_INVALID_PARAM, here, "name, or dptr and size,");
     void* const found = dlsym(binary->library, name);
-    if (found == nullptr) return refuse(here, "the binary exports no variable " + std::string(name));
+    if (found == nullptr)
+        return refuse(
+            here, "the binary exports no variable " + std::string(name) + "; name one that is not static");
     if (address != nullptr) *address = found;
     return size == nullptr ? ACL_SUCCESS : aclrtGetSymbolSize(found, size);
 }
@@ -250,7 +253,9 @@ ACL_EXPORT aclError aclrtFunctionGetBinary(const void* handle, void** binary) {
     if (function == nullptr) return not_a_function("aclrtFunctionGetBinary");
     if (binary == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtFunctionGetBinary", "binHandle");
     if (function->binary == nullptr)
-        return refuse("aclrtFunctionGetBinary", "the kernel is the program's own, of no binary");
+        return refuse(
+            "aclrtFunctionGetBinary",
+            "the kernel is the program's own, of no binary; call aclrtBinaryGetFunction for one that has");
     *binary = function->binary;
     return ACL_SUCCESS;
 }
@@ -261,8 +266,9 @@ ACL_EXPORT aclError aclrtGetFuncBySymbol(const void* symbol, void** function) {
     const auto found = function_of(symbol);
     if (found == nullptr)
         return refuse(here,
-                      "no kernel is registered at symbol; call it in the source that defines the kernel, "
-                      "which has external linkage and is no template, and compile that with bisheng");
+                      "symbol is not the address of a registered kernel; call it in the source that defines "
+                      "the kernel, "
+                      "which has external linkage and is not a template, and compile that with bisheng");
     *function = found.get();
     return ACL_SUCCESS;
 }
@@ -291,8 +297,9 @@ ACL_EXPORT aclError aclrtFunctionGetParamInfo(const void* handle, size_t index, 
     if (offset == nullptr || size == nullptr)
         return fail_null(ACL_ERROR_INVALID_PARAM, here, "paramOffset or paramSize");
     if (index >= function->parameters.size())
-        return refuse(here, "index " + std::to_string(index) + " is out of range; the kernel has " +
-                                std::to_string(function->parameters.size()) + " parameters");
+        return refuse(here, "index " + std::to_string(index) +
+                                " is out of range; expected less than the number of parameters, " +
+                                std::to_string(function->parameters.size()));
     *offset = function->parameters[index].offset;
     *size = function->parameters[index].size;
     return ACL_SUCCESS;

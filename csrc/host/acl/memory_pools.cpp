@@ -187,7 +187,7 @@ ACL_EXPORT aclError aclrtMemPoolSetAttr(void* handle, int attribute, const void*
     if (attribute <= kReuseInternal && given > 1)
         return invalid(function, "the value is " + std::to_string(given) + "; it must be 0 or 1");
     if (attribute > kThreshold && given != 0)
-        return invalid(function, "the value is " + std::to_string(given) + "; a peak can only be set to 0");
+        return invalid(function, "the value is " + std::to_string(given) + "; a peak must be 0");
     const std::lock_guard<std::mutex> lock(pool->mutex);
     pool->attributes[attribute] = attribute > kThreshold ? pool->attributes[attribute - 1] : given;
     return ACL_SUCCESS;

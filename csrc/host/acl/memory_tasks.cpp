@@ -20,7 +20,8 @@ aclError invalid(const char* function, const std::string& why) {
 aclError check_words(const char* function, const void* p, size_t size, size_t count) {
     if (p == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "ptr");
     if (count > size / sizeof(uint32_t))
-        return invalid(function, std::to_string(count) + " values of 4 bytes do not fit memSize, " +
+        return invalid(function, std::to_string(count) +
+                                     " values of 4 bytes do not fit; expected at most memSize, " +
                                      std::to_string(size));
     return ACL_SUCCESS;
 }
@@ -132,7 +133,7 @@ ACL_EXPORT aclError aclrtReduceAsync(void* dst, const void* src, uint64_t bytes,
     if (dst == nullptr || src == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "dst or src");
     if (kind < kSum || kind > kMin)
         return invalid(function, "kind is " + std::to_string(kind) +
-                                     "; the host runtime has 10 (sum), 11 (maximum) and 12 (minimum)");
+                                     "; it must be 10 (sum), 11 (maximum) and 12 (minimum)");
     const ReducedType reduced = reduction_of(type);
     if (reduced.run == nullptr)
         return invalid(function, "type is " + std::to_string(type) +

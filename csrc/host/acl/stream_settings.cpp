@@ -216,7 +216,7 @@ ACL_EXPORT aclError aclrtStreamAbort(aclrtStream stream) {
 }
 ACL_EXPORT aclError aclrtStreamStop(aclrtStream stream) {
     if (stream == nullptr)
-        return refuse("aclrtStreamStop", "stream is null; the default stream cannot be stopped");
+        return refuse("aclrtStreamStop", "stream is null; expected one that aclrtCreateStream made");
     return check_stream("aclrtStreamStop", stream);
 }
 ACL_EXPORT aclError aclrtPersistentTaskClean(aclrtStream stream) {

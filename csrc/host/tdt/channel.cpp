@@ -202,7 +202,7 @@ ACL_EXPORT aclError acltdtSendTensor(const void* handle, const void* sent, int32
         return channel->capacity == 0 || channel->waiting.size() < channel->capacity;
     };
     if (!wait(*channel, lock, timeout, has_room)) {
-        ascendgraphFail(kQueueFull, "acltdtSendTensor: the channel is full; receive from it first");
+        ascendgraphFail(kQueueFull, "acltdtSendTensor: the channel is full; call acltdtReceiveTensor first");
         return kQueueFull;
     }
     channel->waiting.push_back(std::move(message));
@@ -298,7 +298,8 @@ ACL_EXPORT aclError acltdtGetSliceInfoFromItem(const void* item, size_t* count, 
         return not_there("acltdtGetSliceInfoFromItem",
                          "dataItem, sliceNum or sliceId is null; expected an address");
     if (item_of(item)->tensor_type != kSlice)
-        return not_there("acltdtGetSliceInfoFromItem", "the item is no slice of a tensor");
+        return not_there("acltdtGetSliceInfoFromItem",
+                         "the item is not a slice of a tensor; expected ACL_TENSOR_DATA_SLICE_TENSOR");
     *count = *index = 0;
     return ACL_SUCCESS;
 }
