@@ -207,14 +207,14 @@ REFUSED(kFaults, aclError, aclRecoverAllHcclTasks)
 REFUSED(kFaults, aclError, aclrtRegDeviceStateCallback)
 REFUSED(kFaults, aclError, aclrtSetDeviceTaskAbortCallback)
 
-static constexpr const char* kDevice = "run this on a device";
-REFUSED(kDevice, aclError, aclrtCmoAsyncWithBarrier)
-REFUSED(kDevice, aclError, aclrtCmoWaitBarrier)
-REFUSED(kDevice, aclError, aclrtCtxGetFloatOverflowAddr)
-REFUSED(kDevice, aclError, aclrtDeviceGetHostAtomicCapabilities)
-REFUSED(kDevice, aclError, aclrtDeviceGetP2PAtomicCapabilities)
-REFUSED(kDevice, aclError, aclrtRandomNumAsync)
-REFUSED(kDevice, aclError, aclrtReserveMemAddressNoUCMemory)
+static constexpr const char* kOfADevice = "run this on a device";
+REFUSED(kOfADevice, aclError, aclrtCmoAsyncWithBarrier)
+REFUSED(kOfADevice, aclError, aclrtCmoWaitBarrier)
+REFUSED(kOfADevice, aclError, aclrtCtxGetFloatOverflowAddr)
+REFUSED(kOfADevice, aclError, aclrtDeviceGetHostAtomicCapabilities)
+REFUSED(kOfADevice, aclError, aclrtDeviceGetP2PAtomicCapabilities)
+REFUSED(kOfADevice, aclError, aclrtRandomNumAsync)
+REFUSED(kOfADevice, aclError, aclrtReserveMemAddressNoUCMemory)
 
 // Reports to the profiler: torch_npu sends them with every operator and reads no answer; with no profiler
 // there is nobody to tell.
