@@ -52,6 +52,7 @@ EXPLAINED = {
     ("csrc/host/include/ascend_graph/aclnn_adapter.h", "{}: the host kernel {}"): "relays the kernel's error",
     ("csrc/host/exe_graph/package_tiling.cpp", "{}: the TilingParse function{}"): "failure_text goes on",
     ("csrc/host/exe_graph/package_tiling.cpp", "{}: the tiling function{}"): "failure_text goes on",
+    ("csrc/host/acl/refused.h", "{} is not implemented by the host runtime; {}"): "each list says what to write",
     ("csrc/host/opapi/companion.cpp", "{}: its kernel is not there: {}"): "relays the build's error",
 }
 #: Verbs that tell what to do, where a clause begins.

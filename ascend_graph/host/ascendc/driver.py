@@ -335,6 +335,8 @@ class _KernelSource:
                 for kernel in found:
                     _write_if_changed(stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
             text += "\n" + "".join(map(translate.launch_stub, found))
+        if self.command.device_only or translate.finds_kernels_by_symbol(text):
+            text += "\n" + translate.registrations(kernels.find_kernels(text))
         text = translate.rewrite_launches(text, untyped=self.command.stubs is not None)
         return re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", text)
 

@@ -1,5 +1,7 @@
 // Model capture (aclmdlRI*): what torch_npu's NPUGraph, aclgraph and npugraph_ex are made of.
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -16,27 +18,12 @@ uint32_t next_model_id = 1;
 
 std::shared_ptr<Model> new_model() {
     auto model = std::make_shared<Model>();
-    std::lock_guard<std::mutex> lock(models_mutex);
-    model->id = next_model_id++;
-    models.emplace(model.get(), model);
+    add_model(model);
     return model;
-}
-
-// Null where the handle is not a live model: handles come from callers.
-std::shared_ptr<Model> model_of(aclmdlRI handle) {
-    std::lock_guard<std::mutex> lock(models_mutex);
-    auto found = models.find(handle);
-    return found == models.end() ? nullptr : found->second;
 }
 
 aclError wrong_capture(const std::string& message) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, message);
-}
-
-aclError not_a_model(const char* function) {
-    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
-                std::string(function) +
-                    ": not a live model; expected one that aclmdlRICaptureEnd made, not destroyed");
 }
 
 aclError begin(aclrtStream handle, std::shared_ptr<Model> model, const char* function) {
@@ -64,7 +51,27 @@ bool is_unjoined(const Model& model, const Progress& behind) {
 
 }  // namespace
 
-aclError Model::replay(size_t& next, Stream& stream) {
+void add_model(const std::shared_ptr<Model>& model) {
+    std::lock_guard<std::mutex> lock(models_mutex);
+    model->id = next_model_id++;
+    models.emplace(model.get(), model);
+}
+
+std::shared_ptr<Model> model_of(aclmdlRI handle) {
+    std::lock_guard<std::mutex> lock(models_mutex);
+    auto found = models.find(handle);
+    return found == models.end() ? nullptr : found->second;
+}
+
+aclError not_a_model(const char* function) {
+    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
+                std::string(function) +
+                    ": not a live model; expected one that aclmdlRICaptureEnd or "
+                    "aclmdlRIBuildBegin made, not destroyed");
+}
+
+aclError Model::replay(Execution& execution, Stream& stream) {
+    size_t& next = execution.next;
     std::lock_guard<std::recursive_mutex> lock(running_);
     while (next < tasks.size()) {
         const aclError error = tasks[next].run(stream);
@@ -145,11 +152,17 @@ ACL_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
 ACL_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream) {
     auto model = model_of(handle);
     if (model == nullptr) return not_a_model("aclmdlRIExecuteAsync");
+    if (aclError error = check_stream("aclmdlRIExecuteAsync", stream)) return error;
+    if (model->capturing()) {
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+                    "aclmdlRIExecuteAsync: the model is not complete; end its capture, or call "
+                    "aclmdlRIBuildEnd first");
+    }
     Stream& target = stream_of(stream);
-    return target.enqueue({"model", [model, &target, next = size_t{0}]() mutable {
+    return target.enqueue({"model", [model, &target, execution = Execution{}]() mutable {
                                aclError error = ACL_SUCCESS;
                                await_remote([&] {
-                                   error = model->replay(next, target);
+                                   error = model->replay(execution, target);
                                    return error != kWaits;
                                });
                                return error;
@@ -160,8 +173,11 @@ ACL_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
     // The tasks may own tensors whose release calls back into the runtime: the model dies outside the lock.
     std::shared_ptr<Model> doomed = model_of(handle);
     if (doomed == nullptr) return not_a_model("aclmdlRIDestroy");
-    std::lock_guard<std::mutex> lock(models_mutex);
-    models.erase(handle);
+    {
+        std::lock_guard<std::mutex> lock(models_mutex);
+        models.erase(handle);
+    }
+    for (const auto& [function, data] : doomed->at_end) function(data);
     return ACL_SUCCESS;
 }
 
@@ -216,5 +232,45 @@ ACL_EXPORT aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream handle) {
     if (stream.update == nullptr) return wrong_capture("aclmdlRICaptureTaskUpdateEnd: no update is open");
     stream.update = nullptr;
     --active_captures;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRISetName(aclmdlRI handle, const char* name) {
+    const auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRISetName");
+    if (name == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlRISetName", "name");
+    model->name = name;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclmdlRIGetName(aclmdlRI handle, uint32_t size, char* name) {
+    constexpr size_t kMost = 512;
+    const auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRIGetName");
+    if (name == nullptr || size == 0)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlRIGetName", "name, or maxLen is 0: it");
+    const size_t length = std::min({model->name.size(), size - size_t{1}, kMost - 1});
+    std::memcpy(name, model->name.data(), length);
+    name[length] = '\0';
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclmdlRIDestroyRegisterCallback(aclmdlRI handle, void (*function)(void*), void* data) {
+    const auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRIDestroyRegisterCallback");
+    if (function == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclmdlRIDestroyRegisterCallback", "func");
+    model->at_end.emplace_back(function, data);
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclmdlRIDestroyUnregisterCallback(aclmdlRI handle, void (*function)(void*)) {
+    const auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRIDestroyUnregisterCallback");
+    auto& all = model->at_end;
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == function; });
+    if (found == all.end())
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "aclmdlRIDestroyUnregisterCallback: func is not registered with the model; call "
+                    "aclmdlRIDestroyRegisterCallback first");
+    all.erase(found);
     return ACL_SUCCESS;
 }

@@ -61,6 +61,13 @@ bool has_current() {
 
 int32_t ascend_graph::host::current_device() { return current == nullptr ? 0 : current_id; }
 
+aclError ascend_graph::host::check_current(const char* function) {
+    if (has_current()) return ACL_SUCCESS;
+    return fail(
+        ACL_ERROR_RT_CONTEXT_NULL,
+        std::string(function) + ": the thread has set no device and no context; call aclrtSetDevice first");
+}
+
 ACL_EXPORT aclError aclrtSetDevice(int32_t id) {
     if (aclError error = check_device("aclrtSetDevice", id)) return error;
     if (aclError error = enter_device("aclrtSetDevice")) return error;
@@ -114,11 +121,7 @@ ACL_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
 
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext* context) {
     if (context == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext", "context");
-    if (!has_current()) {
-        return fail(
-            ACL_ERROR_RT_CONTEXT_NULL,
-            "aclrtGetCurrentContext: the thread has set no device and no context; call aclrtSetDevice first");
-    }
+    if (aclError error = check_current("aclrtGetCurrentContext")) return error;
     *context = current;
     return ACL_SUCCESS;
 }
@@ -135,11 +138,7 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
 ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
     if (stream == nullptr)
         return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtCtxGetCurrentDefaultStream", "stream");
-    if (!has_current()) {
-        return fail(ACL_ERROR_RT_CONTEXT_NULL,
-                    "aclrtCtxGetCurrentDefaultStream: the thread has set no device and no context; call "
-                    "aclrtSetDevice first");
-    }
+    if (aclError error = check_current("aclrtCtxGetCurrentDefaultStream")) return error;
     *stream = &stream_of(nullptr);
     return ACL_SUCCESS;
 }

@@ -1,5 +1,4 @@
-// Devices, contexts, initialization, errors, versions and the log.
-#include <dlfcn.h>
+// Devices, errors, versions and the log.
 #include <unistd.h>
 
 #include <array>
@@ -22,7 +21,6 @@ constexpr const char* kVersion = "8.5.0";  // the CANN release that torch_npu 2.
 
 thread_local std::string recent_error;
 thread_local std::string reported_error;
-std::atomic<bool> initialized{false};
 
 // The name in ASCEND_GRAPH_HOST_SOC, that of the default if it is not set, and null if the table has no such
 // processor.
@@ -35,28 +33,6 @@ const char* soc_name() {
 const ascendc_host::Processor& processor() {
     const char* name = soc_name();
     return name == nullptr ? ascendc_host::processors[0] : *ascendc_host::find_processor(name);
-}
-
-// The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
-// executor. It is loaded here because initialization is the first thing PyTorch's backend does and happens
-// before any kernel runs. A program without Python, of which it is an extension, has no use for it, nor has
-// one of Python before it imports PyTorch, whose backend initializes once more.
-aclError load_bridge() {
-    static std::atomic<bool> loaded{false};
-    const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
-    if (path == nullptr || *path == '\0' || dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr || loaded)
-        return ACL_SUCCESS;
-    void* const torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
-    if (torch == nullptr) return ACL_SUCCESS;
-    dlclose(torch);
-    loaded = true;
-    if (void* bridge = dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {
-        const auto ready = reinterpret_cast<int (*)()>(dlsym(bridge, "ascendgraphBridgeReady"));
-        return ready == nullptr ? ACL_SUCCESS : ready();
-    }
-    return fail(ACL_ERROR_FAILURE, std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded; "
-                                               "start the program with python -m ascend_graph.host: ") +
-                                       dlerror());
 }
 
 }  // namespace
@@ -108,32 +84,6 @@ ACL_EXPORT const char* aclGetRecentErrMsg() {
     return reported_error.c_str();
 }
 
-ACL_EXPORT aclError aclInit(const char*) {
-    if (ascendgraphKernelTimeout() < 0) {
-        return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_KERNEL_TIMEOUT=") +
-                                                 std::getenv("ASCEND_GRAPH_KERNEL_TIMEOUT") +
-                                                 ": write seconds, from 0.001 to 1e9; unset it for no limit");
-    }
-    if (soc_name() == nullptr) {
-        std::string known;
-        for (const auto& one : ascendc_host::processors)
-            known += std::string(known.empty() ? "" : ", ") + one.name;
-        return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_HOST_SOC=") +
-                                                 std::getenv("ASCEND_GRAPH_HOST_SOC") + ": expected one of " +
-                                                 known);
-    }
-    settle_devices();
-    const bool again = initialized.exchange(true);
-    const aclError error = load_bridge();
-    if (error != ACL_SUCCESS) initialized = false;
-    return error == ACL_SUCCESS && again ? ACL_ERROR_REPEAT_INITIALIZE : error;
-}
-
-ACL_EXPORT aclError aclFinalize() {
-    initialized = false;
-    return ACL_SUCCESS;
-}
-
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     if (count == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount", "count");
     const VisibleDevices visible = visible_devices();
@@ -183,9 +133,6 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t p
     if (aclError error = check_device("aclrtDeviceCanAccessPeer", peer)) return error;
     *can = id != peer;
     return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t) {
-    return check_device("aclrtDeviceEnablePeerAccess", peer);
 }
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
     if (pid == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetBareTgid", "pid");
@@ -268,70 +215,6 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
     }
 }
 
-ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value) {
-    if (aclError error = check_device("aclrtGetDeviceResLimit", id)) return error;
-    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit", "value");
-    *value = type == 0 ? processor().cube_cores
-                       : processor().vector_cores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
-    return ACL_SUCCESS;
-}
-
-// How many cores a stream's kernels may use. There are none here that it could take away: the numbers are
-// kept and given back, for programs set what they read.
-namespace {
-using Limits = std::array<uint32_t, 2>;  // 0 is the device's own number
-std::mutex limits_mutex;
-std::map<aclrtStream, Limits> stream_limits;
-thread_local Limits thread_limits{};
-
-aclError read_limit(const char* function, const Limits& limits, int type, uint32_t* value) {
-    if (value == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "value");
-    if (type != 0 && type != 1)
-        return fail(ACL_ERROR_INVALID_PARAM,
-                    std::string(function) + ": type is " + std::to_string(type) + "; it must be 0 or 1");
-    if (limits[type] == 0) return aclrtGetDeviceResLimit(current_device(), type, value);
-    *value = limits[type];
-    return ACL_SUCCESS;
-}
-
-Limits limits_of(aclrtStream stream) {
-    std::lock_guard<std::mutex> lock(limits_mutex);
-    const auto found = stream_limits.find(stream);
-    return found == stream_limits.end() ? Limits{} : found->second;
-}
-}  // namespace
-
-ACL_EXPORT aclError aclrtGetStreamResLimit(aclrtStream stream, int type, uint32_t* value) {
-    return read_limit("aclrtGetStreamResLimit", limits_of(stream), type, value);
-}
-ACL_EXPORT aclError aclrtSetStreamResLimit(aclrtStream stream, int type, uint32_t value) {
-    uint32_t most = 0;
-    if (aclError error = read_limit("aclrtSetStreamResLimit", Limits{}, type, &most)) return error;
-    if (value == 0 || value > most) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamResLimit: value is " + std::to_string(value) +
-                                                 "; it must be 1 to " + std::to_string(most));
-    }
-    std::lock_guard<std::mutex> lock(limits_mutex);
-    stream_limits[stream][type] = value;
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtResetStreamResLimit(aclrtStream stream) {
-    std::lock_guard<std::mutex> lock(limits_mutex);
-    stream_limits.erase(stream);
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
-    thread_limits = limits_of(stream);
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) {
-    thread_limits = Limits{};
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
-    return read_limit("aclrtGetResInCurrentThread", thread_limits, type, value);
-}
-
 // A name-based identifier: the runtime's name and the device's number.
 ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t id, char* uuid) {
     if (aclError error = check_device("aclrtDeviceGetUuid", id)) return error;
@@ -387,18 +270,6 @@ ACL_EXPORT aclError aclrtSetDeviceSatMode(int mode) {
 
 // Settings of the hardware's watchdogs, which a host has not.
 ACL_EXPORT aclError aclrtSetOpWaitTimeout(uint32_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actual) {
-    if (actual != nullptr) *actual = timeout;
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream, uint64_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream, uint32_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream, uint32_t* flag) {
-    if (flag != nullptr) *flag = 0;
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtSetStreamAttribute(aclrtStream, int, void*) { return ACL_SUCCESS; }
 // No error outlives the call that returned it.
 ACL_EXPORT aclError aclrtGetLastError(int) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclrtPeekAtLastError(int) { return ACL_SUCCESS; }

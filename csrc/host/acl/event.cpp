@@ -14,6 +14,7 @@ struct Event {
     explicit Event(bool external) : external(external) {}
 
     const bool external;
+    uint32_t id = 0;
     bool recorded = false;
     std::chrono::steady_clock::time_point time{};
     // Records that were asked for, and those that ran: more are asked for while a stream waits.
@@ -45,6 +46,8 @@ aclError create(aclrtEvent* event, uint32_t flag, const char* function) {
     if (event == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "event");
     auto created = std::make_shared<Event>((flag & kExternal) != 0);
     std::lock_guard<std::mutex> lock(mutex);
+    static uint32_t next_id = 0;
+    created->id = next_id++;
     *event = created.get();
     live_events.emplace(created.get(), std::move(created));
     return ACL_SUCCESS;
@@ -120,6 +123,7 @@ ACL_EXPORT aclError aclrtDestroyEvent(aclrtEvent event) {
 ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream) {
     const auto event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtRecordEvent");
+    if (aclError error = check_stream("aclrtRecordEvent", stream)) return error;
     Stream& s = stream_of(stream);
     const auto model = s.capturing();
     if (model == nullptr) {
@@ -137,7 +141,7 @@ ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream) {
         return ACL_SUCCESS;
     };
     if (aclError error = s.mark({"record event", record})) return error;
-    if (event->external) return ACL_SUCCESS;
+    if (event->external || is_being_built(s)) return ACL_SUCCESS;
     std::scoped_lock lock(mutex, s.state);
     event->capture = model;
     event->behind = model != nullptr ? s.behind : Progress{};
@@ -157,8 +161,10 @@ ACL_EXPORT aclError aclrtResetEvent(aclrtEvent handle, aclrtStream stream) {
 ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) {
     const auto event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtStreamWaitEvent");
+    if (aclError error = check_stream("aclrtStreamWaitEvent", stream)) return error;
     Stream& s = stream_of(stream);
-    if (event->external) {
+    // In a model that is built an event is what it says: recorded, until it is reset.
+    if (event->external || is_being_built(s)) {
         return s.mark({"wait for event", [event] {
                            std::lock_guard<std::mutex> lock(mutex);
                            return event->recorded ? ACL_SUCCESS : kWaits;
@@ -177,10 +183,48 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) 
                    }});
 }
 
-ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
+// A wait that fails after some seconds on a device ends here with its synchronization, if nothing records the
+// event.
+ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t seconds) {
+    if (seconds < 0) {
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamWaitEventWithTimeout: timeout is " +
+                                                    std::to_string(seconds) +
+                                                    "; it must be 0 (no limit) or positive seconds");
+    }
+    return aclrtStreamWaitEvent(stream, event);
+}
+
+static aclError synchronize(const char* function, aclrtEvent handle) {
     const auto event = event_of(handle);
-    if (event == nullptr) return bad_event("aclrtSynchronizeEvent");
-    return await([&] { return is_done(*event); }, "aclrtSynchronizeEvent");
+    if (event == nullptr) return bad_event(function);
+    return await([&] { return is_done(*event); }, function);
+}
+ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event) {
+    return synchronize("aclrtSynchronizeEvent", event);
+}
+ACL_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
+    if (timeout < -1 || timeout == 0) {
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSynchronizeEventWithTimeout: timeout is " +
+                                                    std::to_string(timeout) +
+                                                    "; it must be -1 (no limit) or positive milliseconds");
+    }
+    return synchronize("aclrtSynchronizeEventWithTimeout", event);
+}
+
+ACL_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
+    if (id == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetEventId", "eventId");
+    const auto event = event_of(handle);
+    if (event == nullptr) return bad_event("aclrtGetEventId");
+    *id = event->id;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t* count) {
+    constexpr size_t kMost = 65536;  // as many as an Atlas A2 has
+    if (count == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetEventAvailNum", "eventCount");
+    if (aclError error = check_current("aclrtGetEventAvailNum")) return error;
+    std::lock_guard<std::mutex> lock(mutex);
+    *count = static_cast<uint32_t>(kMost - std::min(kMost, live_events.size()));
+    return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {

@@ -48,7 +48,7 @@ class Heap {
         void* p = is_strict ? strict::allocate(rounded) : std::aligned_alloc(unit, rounded);
         if (p == nullptr) return nullptr;
         blocks_.emplace(static_cast<char*>(p), Block{rounded, place, active_captures.load() != 0});
-        if (place == Place::kDevice) used_ += rounded;
+        if (place == Place::kDevice) take(rounded);
         return p;
     }
 
@@ -103,7 +103,7 @@ class Heap {
     bool use(size_t size) {
         std::lock_guard<std::mutex> lock(mutex_);
         if (size > capacity() - std::min(used_, capacity())) return false;
-        used_ += size;
+        take(size);
         return true;
     }
     void give_back(size_t size) {
@@ -128,10 +128,21 @@ class Heap {
         return used_;
     }
 
+    size_t most_used() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return most_used_;
+    }
+
   private:
+    void take(size_t size) {
+        used_ += size;
+        most_used_ = std::max(most_used_, used_);
+    }
+
     std::mutex mutex_;
     std::map<char*, Block> blocks_;
     size_t used_ = 0;  // of the device
+    size_t most_used_ = 0;
 };
 
 // Never destroyed: allocations are released by static destructors of other libraries.
@@ -165,14 +176,20 @@ aclError release(const char* function, void* p, Place place) {
                     ": expected the address that an allocation of its kind returned, not freed" + other);
 }
 
-struct CopiedRange {
-    void* to;
-    const void* from;
-    size_t size;
-    void operator()() const {
-        if (size != 0) std::memmove(to, from, size);
-    }
-};
+}  // namespace
+
+namespace ascend_graph::host {
+void map_memory(void* p, size_t size, bool on_device) { heap().map(p, size, on_device); }
+void unmap_memory(void* p) { heap().unmap(p); }
+bool use_memory(size_t size) { return heap().use(size); }
+void give_memory_back(size_t size) { heap().give_back(size); }
+size_t used_memory() { return heap().used(); }
+size_t most_used_memory() { return heap().most_used(); }
+Location location_of(const void* p) {
+    const auto [begin, block] = heap().find(p);
+    if (begin == nullptr) return Location::kNone;
+    return block.place == Place::kHost ? Location::kHost : Location::kDevice;
+}
 
 aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count) {
     if (count > capacity) {
@@ -184,14 +201,6 @@ aclError check_copy(const char* function, const void* dst, size_t capacity, cons
         return fail_null(ACL_ERROR_INVALID_PARAM, function, dst == nullptr ? "dst" : "src");
     return enter_device(function);
 }
-
-}  // namespace
-
-namespace ascend_graph::host {
-void map_memory(void* p, size_t size, bool on_device) { heap().map(p, size, on_device); }
-void unmap_memory(void* p) { heap().unmap(p); }
-bool use_memory(size_t size) { return heap().use(size); }
-void give_memory_back(size_t size) { heap().give_back(size); }
 }  // namespace ascend_graph::host
 
 ACL_EXPORT uint64_t ascendgraphReleases() { return heap().releases.load(std::memory_order_relaxed); }
@@ -222,8 +231,24 @@ ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) {
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void** p, uint64_t size, void*) {
     return allocate("aclrtMallocHostWithCfg", p, size, Place::kHost);
 }
+// Memory for who schedules tasks, which graphs work on, is the device's.
+ACL_EXPORT aclError aclrtMallocForTaskScheduler(void** p, size_t size, int, void*) {
+    if (size == 0)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtMallocForTaskScheduler: size is 0; expected at least 1");
+    return allocate("aclrtMallocForTaskScheduler", p, size, Place::kDevice);
+}
 ACL_EXPORT aclError aclrtFree(void* p) { return release("aclrtFree", p, Place::kDevice); }
 ACL_EXPORT aclError aclrtFreeHost(void* p) { return release("aclrtFreeHost", p, Place::kHost); }
+// What may still use the memory has ended when the device is synchronized.
+ACL_EXPORT aclError aclrtSynchronizeDevice();
+ACL_EXPORT aclError aclrtFreeWithDevSync(void* p) {
+    if (aclError error = aclrtSynchronizeDevice()) return error;
+    return release("aclrtFreeWithDevSync", p, Place::kDevice);
+}
+ACL_EXPORT aclError aclrtFreeHostWithDevSync(void* p) {
+    if (aclError error = aclrtSynchronizeDevice()) return error;
+    return release("aclrtFreeHostWithDevSync", p, Place::kHost);
+}
 
 ACL_EXPORT aclError aclrtGetMemInfo(int, size_t* free_bytes, size_t* total) {
     if (free_bytes == nullptr || total == nullptr) {
@@ -304,125 +329,24 @@ ACL_EXPORT aclError aclrtHostRegister(void* p, uint64_t size, int, void** device
 ACL_EXPORT aclError aclrtHostRegisterV2(void* p, uint64_t size, uint32_t) {
     return check_host_range("aclrtHostRegisterV2", p, size);
 }
+ACL_EXPORT aclError aclrtHostGetDevicePointer(void* p, void** device_pointer, uint32_t flag) {
+    if (p == nullptr || device_pointer == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtHostGetDevicePointer", "pHost or pDevice");
+    if (flag != 0) {
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "aclrtHostGetDevicePointer: flag is " + std::to_string(flag) + "; it must be 0");
+    }
+    *device_pointer = p;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t id, int, int* capabilities) {
+    if (aclError error = check_device("aclrtHostMemMapCapabilities", static_cast<int32_t>(id))) return error;
+    if (capabilities == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtHostMemMapCapabilities", "capabilities");
+    *capabilities = 1;  // ACL_RT_HOST_MEM_MAP_SUPPORTED
+    return ACL_SUCCESS;
+}
 ACL_EXPORT aclError aclrtHostUnregister(void*) { return ACL_SUCCESS; }
-
-namespace {
-// aclrtMemLocationType
-constexpr int kHost = 0, kDevice = 1, kUnregistered = 2;
-struct Location {  // aclrtMemLocation
-    uint32_t device;
-    int type;
-};
-struct PointerAttributes {  // aclrtPtrAttributes
-    Location location;
-    uint32_t page_size;
-    uint32_t reserved[4];
-};
-struct BatchAttributes {  // aclrtMemcpyBatchAttr
-    Location to;
-    Location from;
-    uint8_t reserved[16];
-};
-
-int location_type(const void* p) {
-    const auto [begin, block] = heap().find(p);
-    return begin == nullptr ? kUnregistered : block.place == Place::kHost ? kHost : kDevice;
-}
-}  // namespace
-
-ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
-    if (attributes == nullptr)
-        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes", "attributes");
-    *attributes = {};
-    attributes->location.type = location_type(p);
-    return ACL_SUCCESS;
-}
-
-// Copies of a batch, each with the attributes of the last entry of `first` that is not beyond it: all from
-// the host to the device, or all back.
-namespace {
-struct Batch {
-    std::vector<CopiedRange> copies;
-    bool waits = false;  // memory of the host that is not pinned: done when the call returns
-};
-aclError read_batch(const char* function, void** to, const size_t* capacities, void** from,
-                    const size_t* sizes, size_t count, const BatchAttributes* attributes, const size_t* first,
-                    size_t attribute_count, size_t* failed, Batch& batch) {
-    const auto refuse = [&](const std::string& why) {
-        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + why);
-    };
-    if (failed == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "failIndex");
-    *failed = SIZE_MAX;
-    if (to == nullptr || capacities == nullptr || from == nullptr || sizes == nullptr ||
-        attributes == nullptr || first == nullptr)
-        return fail_null(ACL_ERROR_INVALID_PARAM, function,
-                         "one of dsts, destMax, srcs, sizes, attrs and attrsIndexes");
-    if (count == 0 || attribute_count == 0 || attribute_count > count || first[0] != 0) {
-        return refuse(
-            std::to_string(attribute_count) + " attributes for " + std::to_string(count) +
-            " copies; expected at least one, at most one for each copy, and attrsIndexes that begins "
-            "with 0");
-    }
-    size_t now = 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (now + 1 < attribute_count && first[now + 1] <= i) {
-            if (first[now + 1] != i)
-                return refuse("attrsIndexes[" + std::to_string(now + 1) +
-                              "] must be greater than the one before it");
-            ++now;
-        }
-        if (aclError error = check_copy(function, to[i], capacities[i], from[i], sizes[i])) return error;
-        const int types[] = {attributes[now].from.type, attributes[now].to.type};
-        if (types[0] == types[1] || types[0] < kHost || types[0] > kDevice || types[1] < kHost ||
-            types[1] > kDevice || types[0] != attributes[0].from.type) {
-            *failed = i;
-            return refuse("copy " + std::to_string(i) + " is from location " + std::to_string(types[0]) +
-                          " to " + std::to_string(types[1]) +
-                          "; expected all from the host (0) to the device (1), or all back");
-        }
-        const void* ends[] = {from[i], to[i]};
-        for (int end = 0; end < 2; ++end) {
-            const int type = location_type(ends[end]);
-            if ((types[end] == kDevice) != (type == kDevice)) {
-                *failed = i;
-                return refuse("copy " + std::to_string(i) + ": its " + (end == 0 ? "source" : "destination") +
-                              " must be memory of the " + (types[end] == kDevice ? "device" : "host") +
-                              ", as its attributes say");
-            }
-            batch.waits = batch.waits || type == kUnregistered;
-        }
-        batch.copies.push_back({to[i], from[i], sizes[i]});
-    }
-    if (now + 1 != attribute_count)
-        return refuse("the last of attrsIndexes must be less than the number of copies");
-    return ACL_SUCCESS;
-}
-}  // namespace
-ACL_EXPORT aclError aclrtMemcpyBatch(void** to, size_t* capacities, void** from, size_t* sizes, size_t count,
-                                     BatchAttributes* attributes, size_t* first, size_t attribute_count,
-                                     size_t* failed) {
-    Batch batch;
-    if (aclError error = read_batch("aclrtMemcpyBatch", to, capacities, from, sizes, count, attributes, first,
-                                    attribute_count, failed, batch))
-        return error;
-    const Entering entering("aclrtMemcpyBatch");
-    for (const CopiedRange& copy : batch.copies) copy();
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream);
-ACL_EXPORT aclError aclrtMemcpyBatchAsync(void** to, size_t* capacities, void** from, size_t* sizes,
-                                          size_t count, BatchAttributes* attributes, size_t* first,
-                                          size_t attribute_count, size_t* failed, aclrtStream stream) {
-    Batch batch;
-    if (aclError error = read_batch("aclrtMemcpyBatchAsync", to, capacities, from, sizes, count, attributes,
-                                    first, attribute_count, failed, batch))
-        return error;
-    const aclError error = stream_of(stream).enqueue({"memcpyBatch", [copies = std::move(batch.copies)] {
-                                                          for (const CopiedRange& copy : copies) copy();
-                                                          return ACL_SUCCESS;
-                                                      }});
-    return error != ACL_SUCCESS || !batch.waits ? error : aclrtSynchronizeStream(stream);
-}
 
 // Memory is had in pages, and mapped in larger ones by choice: aclrtMemGranularityOptions.
 ACL_EXPORT aclError aclrtMemGetAllocationGranularity(const void* properties, int option,
@@ -437,38 +361,6 @@ ACL_EXPORT aclError aclrtMemGetAllocationGranularity(const void* properties, int
     }
     *granularity = size_t{2} << 20;
     return ACL_SUCCESS;
-}
-
-// `height` rows of `width` bytes, whose beginnings are `…pitch` bytes apart.
-namespace {
-aclError copy_rows(const char* function, void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
-                   size_t width, size_t height, aclrtStream stream) {
-    if (dst == nullptr || src == nullptr)
-        return fail_null(ACL_ERROR_INVALID_PARAM, function, dst == nullptr ? "dst" : "src");
-    if (width == 0 || height == 0 || width > dst_pitch || width > src_pitch) {
-        return fail(ACL_ERROR_INVALID_PARAM,
-                    std::string(function) + ": " + std::to_string(height) + " rows of " +
-                        std::to_string(width) +
-                        " bytes do not fit; expected at least one row, and at most the pitches, " +
-                        std::to_string(dst_pitch) + " and " + std::to_string(src_pitch));
-    }
-    return stream_of(stream).enqueue({"memcpy2d", [=] {
-                                          for (size_t row = 0; row < height; ++row) {
-                                              std::memmove(static_cast<char*>(dst) + row * dst_pitch,
-                                                           static_cast<const char*>(src) + row * src_pitch,
-                                                           width);
-                                          }
-                                          return ACL_SUCCESS;
-                                      }});
-}
-}  // namespace
-ACL_EXPORT aclError aclrtMemcpy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
-                                  size_t width, size_t height, aclrtMemcpyKind) {
-    return copy_rows("aclrtMemcpy2d", dst, dst_pitch, src, src_pitch, width, height, nullptr);
-}
-ACL_EXPORT aclError aclrtMemcpy2dAsync(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
-                                       size_t width, size_t height, aclrtMemcpyKind, aclrtStream stream) {
-    return copy_rows("aclrtMemcpy2dAsync", dst, dst_pitch, src, src_pitch, width, height, stream);
 }
 
 // A host's caches are coherent.

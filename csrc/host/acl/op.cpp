@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "acl/runtime.h"
+#include "acl/tensor_desc.h"
 #include "ascend_graph/aclnn_objects.h"
 #include "ascend_graph/host_kernel.h"
 
@@ -17,15 +18,6 @@ using namespace ascend_graph::host;
 
 extern "C" size_t aclDataTypeSize(aclDataType dtype);
 
-struct aclTensorDesc {
-    aclDataType dtype;
-    aclFormat format;
-    std::vector<int64_t> dims;
-    std::string name;
-    // How memory holds it, where that is said.
-    int32_t kept_format = 2;  // ND
-    std::vector<int64_t> kept;
-};
 struct aclDataBuffer {
     void* data;
     size_t size;
@@ -47,60 +39,6 @@ struct aclopAttr {
         return &values.back().value;
     }
 };
-
-ACL_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int rank, const int64_t* dims,
-                                              aclFormat format) {
-    if (rank < 0 || (rank > 0 && dims == nullptr)) return nullptr;
-    return new aclTensorDesc{dtype, format, {dims, dims + rank}, {}, 2, {}};
-}
-ACL_EXPORT void aclDestroyTensorDesc(const aclTensorDesc* desc) { delete desc; }
-ACL_EXPORT void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
-    if (desc != nullptr && name != nullptr) desc->name = name;
-}
-ACL_EXPORT aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
-    if (desc == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclSetTensorFormat", "desc");
-    desc->kept_format = static_cast<int32_t>(format);
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc* desc, int rank, const int64_t* dims) {
-    if (desc == nullptr || rank < 0 || (rank > 0 && dims == nullptr))
-        return fail_null(ACL_ERROR_INVALID_PARAM, "aclSetTensorShape", "desc or its dims");
-    desc->kept.assign(dims, dims + rank);
-    return ACL_SUCCESS;
-}
-ACL_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc*, int) { return ACL_SUCCESS; }
-ACL_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
-    return desc == nullptr ? static_cast<aclDataType>(-1) : desc->dtype;
-}
-ACL_EXPORT aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) {
-    return desc == nullptr ? static_cast<aclFormat>(-1) : desc->format;
-}
-ACL_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
-    return desc == nullptr ? 0 : desc->dims.size();
-}
-ACL_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* size) {
-    if (desc == nullptr || size == nullptr || index >= desc->dims.size()) {
-        return fail(ACL_ERROR_INVALID_PARAM,
-                    "aclGetTensorDescDimV2: index " + std::to_string(index) +
-                        " is out of range; expected less than aclGetTensorDescNumDims");
-    }
-    *size = desc->dims[index];
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT const char* aclGetTensorDescName(aclTensorDesc* desc) {
-    return desc == nullptr ? "" : desc->name.c_str();
-}
-ACL_EXPORT size_t aclGetTensorDescElementCount(const aclTensorDesc* desc) {
-    size_t count = desc != nullptr;
-    if (desc != nullptr) {
-        for (int64_t size : desc->dims) count *= size > 0 ? static_cast<size_t>(size) : 0;
-    }
-    return count;
-}
-ACL_EXPORT size_t aclGetTensorDescSize(const aclTensorDesc* desc) {
-    return desc == nullptr ? 0 : aclGetTensorDescElementCount(desc) * aclDataTypeSize(desc->dtype);
-}
 
 ACL_EXPORT void* aclGetDataBufferAddr(const aclDataBuffer* buffer) {
     return buffer == nullptr ? nullptr : buffer->data;

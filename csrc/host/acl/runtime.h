@@ -30,6 +30,7 @@ namespace ascend_graph::host {
 inline constexpr aclError kWaits = -1;
 
 class Stream;
+class Model;
 
 struct Task {
     std::string name;
@@ -38,6 +39,8 @@ struct Task {
     bool kernel = false;
     // Marks a place and does no work. Who traces is not told: some record events themselves, at each range.
     bool mark = false;
+    // Counts the tasks of its stream.
+    uint32_t id = 0;
 
     // Runs the body as work of the stream, and tells who traces.
     aclError run(Stream& stream) const;
@@ -55,16 +58,31 @@ using Progress = std::map<int32_t, size_t>;
 // How many captures and updates of task groups are open in the process.
 extern std::atomic<int> active_captures;
 
+// How far one execution of a model is, which may wait in between.
+struct Execution {
+    // Of a captured model, the next task; of one that was built, of each stream that runs, and whether it has
+    // begun and ended.
+    size_t next = 0;
+    std::map<Model*, size_t> streams{};
+    bool begun = false;
+    bool ended = false;
+};
+
 // What a capture records: replayed by aclmdlRIExecuteAsync. A model that is destroyed ends its capture.
 class Model {
   public:
     std::vector<Task> tasks;
     Progress recorded;
     uint32_t id = 0;
+    std::string name;
     std::mutex recording;  // of tasks: the streams of one capture may be those of several threads
+    // Called when the model is destroyed.
+    std::vector<std::pair<void (*)(void*), void*>> at_end;
 
     Model() = default;
-    ~Model() { end_capture(); }
+    virtual ~Model() { end_capture(); }
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
 
     bool capturing() const { return capturing_; }
     void begin_capture() {
@@ -73,16 +91,24 @@ class Model {
     void end_capture() {
         if (capturing_.exchange(false)) --active_captures;
     }
-    // Runs the tasks from `next` on, one replay at a time; `next` is where a replay goes on that waits, and 0
-    // after its end.
-    aclError replay(size_t& next, Stream& stream);
+    // Goes on with an execution, one at a time; it is as before its beginning when it has ended.
+    virtual aclError replay(Execution& execution, Stream& stream);
     // Puts another task in the place of one, between two tasks of a replay.
     void replace(size_t place, Task task);
 
+  protected:
+    std::recursive_mutex running_;
+
   private:
     std::atomic<bool> capturing_{false};
-    std::recursive_mutex running_;
 };
+
+// A model among those that are live: it gets an id. Null where a handle is not one of them.
+void add_model(const std::shared_ptr<Model>& model);
+std::shared_ptr<Model> model_of(aclmdlRI handle);
+aclError not_a_model(const char* function);
+// Whether the stream is of a model that is being built: what it records and waits for is of that model.
+bool is_being_built(Stream& stream);
 
 // A range of a model's tasks whose work can be replaced after the capture (aclmdlRICaptureTaskGrp*).
 struct TaskGroup {
@@ -95,6 +121,10 @@ class Stream {
   public:
     int32_t id = 0;
     int32_t device = 0;
+    // As it was created, and what aclrtSetStreamAttribute says of it: kept and given back.
+    uint32_t priority = 0;
+    uint32_t flags = 0;
+    std::map<int, uint64_t> attributes;
     std::mutex state;  // of what follows
     // The model this stream records into, which the list of live models owns: a stream that joined the
     // capture of another one is not told of its end.
@@ -121,6 +151,8 @@ class Stream {
     aclError communicate(Task task);
     // Runs what waits, up to the next event that is not recorded.
     void advance();
+    // Gives up what waits.
+    void abort();
 
   private:
     aclError run(Task task);
@@ -129,6 +161,7 @@ class Stream {
     void await_collectives();
 
     std::deque<Task> waiting_;  // begins with the task that waits
+    std::atomic<uint32_t> next_task_{0};
 };
 
 // Physical memory that is mapped to an address counts among the allocations (memory.cpp) as long as it is;
@@ -137,6 +170,14 @@ void map_memory(void* p, size_t size, bool on_device);
 void unmap_memory(void* p);
 bool use_memory(size_t size);
 void give_memory_back(size_t size);
+
+// Where memory lies that the library gave out, or a program registered.
+enum class Location { kNone, kDevice, kHost };
+Location location_of(const void* p);
+size_t used_memory();
+size_t most_used_memory();
+// An error where `count` bytes do not fit the destination's `capacity`, or an address is null.
+aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count);
 
 // To be called after an event is recorded: streams that waited for it go on.
 void resume_waiting_streams();
@@ -155,12 +196,22 @@ enum class Callbacks { kNone, kQueued, kRun };
 Callbacks unfinished_callbacks();
 
 Stream& stream_of(aclrtStream handle);
+// An error that names `function` where the handle is neither null, the default stream, nor a live stream.
+aclError check_stream(const char* function, aclrtStream handle);
+aclError create_stream(const char* function, aclrtStream* stream, uint32_t priority, uint32_t flags);
+size_t live_stream_count();
+// Forgets what a stream of a model that is being built has recorded.
+aclError clean_built_tasks(Stream& stream);
+// The task that this thread runs, or ran last, as its stream counts it.
+uint32_t running_task();
 // The stream that this thread's work is of; null where none is known.
 const void* work_place();
 
 aclError fail(aclError code, const std::string& message);
 // Of the thread's current context; 0 where it has none.
 int32_t current_device();
+// An error that names `function` where the thread has no context.
+aclError check_current(const char* function);
 // An error that names `function` where the device is not there.
 aclError check_device(const char* function, int32_t id);
 int32_t device_count();

@@ -34,16 +34,35 @@ std::unordered_set<Stream*> live_streams;
 // Never destroyed: what waits at the process's end may own tensors of an allocator that is gone by then.
 auto& default_stream = *new Stream;
 
-aclError create_stream(aclrtStream* stream) {
-    if (stream == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtCreateStream", "stream");
+constexpr uint32_t kLeastPriority = 7;
+constexpr uint32_t kFlags = 0x3F;
+
+thread_local uint32_t last_task = 0;
+thread_local uint32_t task_that_runs = 0;
+
+}  // namespace
+
+aclError create_stream(const char* function, aclrtStream* stream, uint32_t priority, uint32_t flags) {
+    if (stream == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "stream");
     auto created = std::make_unique<Stream>();
     created->id = next_stream_id++;
     created->device = current_device();
     std::lock_guard<std::mutex> lock(handles_mutex);
     live_streams.insert(created.get());
+    created->priority = std::min(priority, kLeastPriority);
+    created->flags = flags & kFlags;
     *stream = created.release();
     return ACL_SUCCESS;
 }
+
+size_t live_stream_count() {
+    std::lock_guard<std::mutex> lock(handles_mutex);
+    return live_streams.size();
+}
+
+uint32_t running_task() { return task_that_runs; }
+
+namespace {
 
 // `force` gives up what the stream has still to do.
 aclError destroy_stream(aclrtStream handle, bool force) {
@@ -89,6 +108,7 @@ std::atomic<void (*)(void*)> end_range{nullptr};
 aclError Task::run(Stream& stream) const {
     const Entering entering(name.c_str());
     const WorkOn here(&stream);
+    task_that_runs = id;
     auto* const begin = begin_range.load(std::memory_order_acquire);
     void* range = begin == nullptr || mark ? nullptr : begin(name.c_str());
     const int64_t began = kernel ? ascendgraphWorkBegins() : 0;
@@ -119,7 +139,8 @@ aclError await(const std::function<bool()>& ended, const char* function) {
                 return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                             std::string(function) +
                                 ": the stream waits for a callback, and the thread that is subscribed to it "
-                                "must call aclrtProcessReport; on a device this call would not return");
+                                "must call aclrtProcessReport (aclrtProcessHostFunc); on a device this call "
+                                "would not return");
             }
             return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                         std::string(function) + ": " + kWaiting +
@@ -134,6 +155,15 @@ aclError await(const std::function<bool()>& ended, const char* function) {
 
 Stream& stream_of(aclrtStream handle) {
     return handle == nullptr ? default_stream : *static_cast<Stream*>(handle);
+}
+
+aclError check_stream(const char* function, aclrtStream handle) {
+    if (handle == nullptr || handle == &default_stream) return ACL_SUCCESS;
+    std::lock_guard<std::mutex> lock(handles_mutex);
+    if (live_streams.count(static_cast<Stream*>(handle)) != 0) return ACL_SUCCESS;
+    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
+                std::string(function) +
+                    ": stream is not live; expected one that aclrtCreateStream made, not destroyed");
 }
 
 std::shared_ptr<Model> Stream::capturing() {
@@ -176,6 +206,14 @@ aclError Stream::run(Task task) {
     }
     resume_waiting_streams();  // the event may have been recorded meanwhile
     return ACL_SUCCESS;
+}
+
+void Stream::abort() {
+    std::deque<Task> given_up;  // what the tasks own is released outside the lock
+    std::lock_guard<std::mutex> lock(state);
+    if (waiting_.empty()) return;
+    given_up.swap(waiting_);
+    --waiting_streams;
 }
 
 void Stream::advance() {
@@ -236,6 +274,7 @@ aclError Stream::record(Model& model, Task task) {
 
 aclError Stream::enqueue(Task task) {
     if (aclError error = enter_device(task.name.c_str())) return error;
+    task.id = last_task = next_task_++;
     if (update != nullptr) {
         if (update_next >= update->end) {
             return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
@@ -303,10 +342,8 @@ ACL_EXPORT bool ascendgraphAnyDeferral() {
            waiting_streams.load(std::memory_order_relaxed) != 0;
 }
 
-ACL_EXPORT aclError aclrtCreateStream(aclrtStream* stream) { return create_stream(stream); }
-
-ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, uint32_t) {
-    return create_stream(stream);
+ACL_EXPORT aclError aclrtCreateStream(aclrtStream* stream) {
+    return create_stream("aclrtCreateStream", stream, 0, 0);
 }
 
 ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stream(stream, false); }
@@ -326,6 +363,12 @@ ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_
     return synchronize(stream_of(stream), "aclrtSynchronizeStreamWithTimeout");
 }
 
+ACL_EXPORT aclError aclrtGetThreadLastTaskId(uint32_t* id) {
+    if (id == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtGetThreadLastTaskId", "taskId");
+    *id = last_task;
+    return ACL_SUCCESS;
+}
+
 ACL_EXPORT aclError aclrtStreamQuery(aclrtStream handle, int* status) {
     if (status == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery", "status");
     Stream& stream = stream_of(handle);
@@ -342,80 +385,6 @@ ACL_EXPORT aclError aclrtSynchronizeDevice() {
     return await([] { return waiting_streams.load() == 0; }, "aclrtSynchronizeDevice");
 }
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
-
-ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, void (*fn)(void*), void* args) {
-    if (fn == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtLaunchHostFunc", "fn");
-    return stream_of(stream).enqueue({"host function", [fn, args] {
-                                          fn(args);
-                                          return ACL_SUCCESS;
-                                      }});
-}
-
-// A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to
-// look at, and the next synchronization with its device returns the error.
-namespace {
-std::mutex failures_mutex;
-std::atomic<size_t> failed_devices{0};
-std::map<int32_t, std::pair<aclError, std::string>> failures;
-
-// Failures of which the program has not read the message: it would end as if the kernels had run, or with a
-// number alone.
-struct Unread {
-    std::mutex mutex;
-    std::set<std::string> texts;
-    pid_t process = 0;
-};
-Unread& unread() {
-    static auto& failures = *new Unread;  // not destroyed: it is read at exit
-    return failures;
-}
-void tell_unread() {
-    const auto& [mutex, texts, process] = unread();
-    if (process != getpid()) return;  // its parent tells
-    for (const auto& text : texts)
-        std::fprintf(
-            stderr, "ascend_graph: %s (the program has not read this error; aclGetRecentErrMsg returns it)\n",
-            text.c_str());
-}
-void keep_unread(const char* text) {
-    constexpr size_t most = 16;
-    auto& [mutex, texts, process] = unread();
-    std::lock_guard<std::mutex> lock(mutex);
-    static const int registered = std::atexit(tell_unread);
-    if (process != getpid()) texts.clear();
-    process = getpid();
-    if (registered == 0 && texts.size() < most) texts.insert(text);
-}
-}  // namespace
-
-void ascend_graph::host::has_been_read(const std::string& text) {
-    auto& [mutex, texts, process] = unread();
-    std::lock_guard<std::mutex> lock(mutex);
-    texts.erase(text);
-}
-
-ACL_EXPORT int ascendgraphReportKernelFailure() {
-    if (aclError error = enter_device("the device")) return error;
-    if (failed_devices.load(std::memory_order_relaxed) == 0) return ACL_SUCCESS;
-    std::lock_guard<std::mutex> lock(failures_mutex);
-    const auto found = failures.find(current_device());
-    if (found == failures.end()) return ACL_SUCCESS;
-    const auto [code, message] = std::move(found->second);
-    failures.erase(found);
-    --failed_devices;
-    return fail(code, message);
-}
-
-ACL_EXPORT void ascendgraphSetError(int code, const char* message) {
-    std::lock_guard<std::mutex> lock(failures_mutex);
-    // That of the stream whose work this is, where a thread of the runtime's own does it.
-    const auto* stream = static_cast<const Stream*>(work_place());
-    const int32_t device = stream == nullptr || stream == &default_stream ? current_device() : stream->device;
-    // What follows a failure is often its consequence: the first is kept.
-    if (!failures.try_emplace(device, code, message).second) return;
-    ++failed_devices;
-    keep_unread(message);
-}
 
 ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,
                                      const char* name) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "acl/runtime.h"
 
@@ -31,11 +32,16 @@ struct Physical {
     int file = -1;
     size_t size = 0;
     bool on_device = true;
+    PhysicalProperties properties{};
+    // Handles of it that were given out, by aclrtMallocPhysical and aclrtMemRetainAllocationHandle.
+    int handles = 1;
 };
 
 struct Mapping {
     size_t size = 0;
     Physical* memory = nullptr;
+    // What each place may do with it: aclrtMemAccessFlags, by the place's type and number.
+    std::map<std::pair<int, uint32_t>, int> access{};
 };
 
 struct Addresses {
@@ -137,7 +143,7 @@ ACL_EXPORT aclError aclrtMallocPhysical(void** handle, size_t size, const Physic
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "the system has no " + std::to_string(size) +
                                                         " bytes; free memory, or allocate less");
     }
-    auto* const memory = new Physical{file, size, on_device};
+    auto* const memory = new Physical{file, size, on_device, *properties};
     auto& all = addresses();
     std::lock_guard<std::mutex> lock(all.mutex);
     all.live.emplace(memory, 0);
@@ -152,6 +158,10 @@ ACL_EXPORT aclError aclrtFreePhysical(void* handle) {
     const auto found = all.live.find(memory);
     if (found == all.live.end())
         return invalid("aclrtFreePhysical: not a live handle; expected one that aclrtMallocPhysical made");
+    if (memory->handles > 1) {
+        --memory->handles;
+        return ACL_SUCCESS;
+    }
     if (found->second != 0)
         return invalid("aclrtFreePhysical: it is mapped to an address; call aclrtUnmapMem first");
     all.live.erase(found);
@@ -189,7 +199,7 @@ ACL_EXPORT aclError aclrtMapMem(void* address, size_t size, size_t offset, void*
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
                     name + "the system refuses to map it; free memory, or map less");
     ++live->second;
-    all.mapped.emplace(begin, Mapping{size, memory});
+    all.mapped.emplace(begin, Mapping{size, memory, {}});
     map_memory(begin, size, memory->on_device);
     return ACL_SUCCESS;
 }
@@ -206,5 +216,89 @@ ACL_EXPORT aclError aclrtUnmapMem(void* address) {
     mmap(begin, mapping.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     --all.live.at(mapping.memory);
     all.mapped.erase(found);
+    return ACL_SUCCESS;
+}
+
+// Access is kept and given back: every thread of the process may touch all of it.
+namespace {
+constexpr int kReadAndWrite = 3;
+struct MemoryLocation {  // aclrtMemLocation
+    uint32_t id;
+    int type;
+};
+struct AccessDescription {  // aclrtMemAccessDesc
+    int flags;
+    MemoryLocation location;
+    uint8_t reserved[12];
+};
+
+// The mapping that begins at an address; null where none does.
+Mapping* mapping_at(Addresses& all, void* address) {
+    const auto found = all.mapped.find(static_cast<char*>(address));
+    return found == all.mapped.end() ? nullptr : &found->second;
+}
+aclError not_mapped(const char* function) {
+    return invalid(std::string(function) + ": expected the address that was given to aclrtMapMem");
+}
+}  // namespace
+
+ACL_EXPORT aclError aclrtMemSetAccess(void* address, size_t size, const AccessDescription* given,
+                                      size_t count) {
+    const std::string name = "aclrtMemSetAccess: ";
+    if (given == nullptr || count == 0) return invalid(name + "expected at least one description");
+    for (size_t i = 0; i < count; ++i) {
+        if (given[i].flags != 0 && given[i].flags != 1 && given[i].flags != kReadAndWrite)
+            return invalid(name + "flags " + std::to_string(given[i].flags) + "; valid: 0, 1, 3");
+        if (given[i].location.type != 0 && given[i].location.type != 1)
+            return invalid(name + "location " + std::to_string(given[i].location.type) +
+                           "; valid: 0 (host), 1 (device)");
+    }
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    Mapping* const mapping = mapping_at(all, address);
+    if (mapping == nullptr) return not_mapped("aclrtMemSetAccess");
+    if (size != mapping->size)
+        return invalid(name + "size " + std::to_string(size) + " must be the mapping's, " +
+                       std::to_string(mapping->size));
+    for (size_t i = 0; i < count; ++i)
+        mapping->access[{given[i].location.type, given[i].location.id}] = given[i].flags;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemGetAccess(void* address, const MemoryLocation* location, uint64_t* flag) {
+    if (location == nullptr || flag == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAccess", "location or flag");
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const Mapping* const mapping = mapping_at(all, address);
+    if (mapping == nullptr) return not_mapped("aclrtMemGetAccess");
+    const auto found = mapping->access.find({location->type, location->id});
+    // A device may use its own memory from the mapping on.
+    const bool own = location->type == (mapping->memory->on_device ? 1 : 0);
+    *flag = static_cast<uint64_t>(found != mapping->access.end() ? found->second : own ? kReadAndWrite : 0);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void* address, void** handle) {
+    if (handle == nullptr)
+        return fail_null(ACL_ERROR_INVALID_PARAM, "aclrtMemRetainAllocationHandle", "handle");
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const Mapping* const mapping = mapping_at(all, address);
+    if (mapping == nullptr) return not_mapped("aclrtMemRetainAllocationHandle");
+    ++mapping->memory->handles;
+    *handle = mapping->memory;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(void* handle, PhysicalProperties* properties) {
+    constexpr const char* function = "aclrtMemGetAllocationPropertiesFromHandle";
+    if (properties == nullptr) return fail_null(ACL_ERROR_INVALID_PARAM, function, "prop");
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    if (all.live.count(static_cast<Physical*>(handle)) == 0)
+        return invalid(std::string(function) +
+                       ": not a live handle; expected one that aclrtMallocPhysical made");
+    *properties = static_cast<Physical*>(handle)->properties;
     return ACL_SUCCESS;
 }

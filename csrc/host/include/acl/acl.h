@@ -4,6 +4,7 @@
 #if __has_include("third_party/acl/inc/acl/acl.h")
 #include "third_party/acl/inc/acl/acl.h"
 #else
-#include "acl/host_acl.h"
+#include "acl/host_acl_mdl.h"
+#include "acl/host_acl_rt.h"
 #endif
 #endif  // ASCEND_GRAPH_ACL_ACL_H

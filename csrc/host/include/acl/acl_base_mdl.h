@@ -4,6 +4,6 @@
 #if __has_include("third_party/acl/inc/acl/acl_base_mdl.h")
 #include "third_party/acl/inc/acl/acl_base_mdl.h"
 #else
-#include "acl/host_acl.h"
+#include "acl/host_acl_mdl.h"
 #endif
 #endif  // ASCEND_GRAPH_ACL_ACL_BASE_MDL_H

@@ -4,6 +4,6 @@
 #if __has_include("third_party/acl/inc/acl/acl_op_compiler.h")
 #include "third_party/acl/inc/acl/acl_op_compiler.h"
 #else
-#include "acl/host_acl.h"
+#include "acl/host_acl_mdl.h"
 #endif
 #endif  // ASCEND_GRAPH_ACL_ACL_OP_COMPILER_H

@@ -4,6 +4,6 @@
 #if __has_include("third_party/acl/inc/acl/acl_rt.h")
 #include "third_party/acl/inc/acl/acl_rt.h"
 #else
-#include "acl/host_acl.h"
+#include "acl/host_acl_rt.h"
 #endif
 #endif  // ASCEND_GRAPH_ACL_ACL_RT_H

@@ -1,4 +1,6 @@
 // The part of ACL that programs which launch kernels use, as CANN documents it and libascendcl.so defines it.
+// The rest is in host_acl_rt.h (the runtime), host_acl_mdl.h (models, operators, dumps) and host_acl_tdt.h
+// (channels).
 #ifndef ASCEND_GRAPH_ACL_HOST_ACL_H
 #define ASCEND_GRAPH_ACL_HOST_ACL_H
 
@@ -93,12 +95,16 @@ typedef enum aclrtMemcpyKind {
     ACL_MEMCPY_DEVICE_TO_HOST,
     ACL_MEMCPY_DEVICE_TO_DEVICE,
     ACL_MEMCPY_DEFAULT,
+    ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
+    ACL_MEMCPY_INNER_DEVICE_TO_DEVICE,
+    ACL_MEMCPY_INTER_DEVICE_TO_DEVICE,
 } aclrtMemcpyKind;
 
 typedef enum aclrtMemLocationType {
     ACL_MEM_LOCATION_TYPE_HOST = 0,
     ACL_MEM_LOCATION_TYPE_DEVICE,
     ACL_MEM_LOCATION_TYPE_UNREGISTERED,
+    ACL_MEM_LOCATION_TYPE_HOST_NUMA = 4,
 } aclrtMemLocationType;
 typedef struct aclrtMemLocation {
     uint32_t id;

@@ -1,0 +1,71 @@
+"""ACL's functions beyond the plainest, called by programs in C++ that the toolkit's headers compile."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ascend_graph.environment import toolkit_directory
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def _compiled(name: str, into: Path, library: str = "ascendcl") -> Path:
+    home, program = toolkit_directory(), into / name
+    options = ["-std=c++17", "-Wall", "-Werror", "-pthread", f"-I{home}/include", f"-L{home}/lib64", f"-l{library}"]
+    subprocess.run(["g++", PROGRAMS / f"{name}.cpp", "-o", program, *options], check=True, timeout=900)
+    return program
+
+
+def _output(program: Path, *arguments: object) -> str:
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": f"{toolkit_directory()}/lib64",
+        "ASCEND_GRAPH_HOST_DEVICES": "2",
+    }
+    command = [str(program), *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, env=environment)
+    return result.stdout + result.stderr
+
+
+def test_functions_do_what_they_are_documented_to(tmp_path: Path) -> None:
+    # Linked as CANN's samples do it: by the runtime's own library alone.
+    assert _output(_compiled("acl_functions", tmp_path, "acl_rt")) == "ok\n"
+
+
+def test_kernels_are_launched_by_handles_of_a_binary(tmp_path: Path) -> None:
+    binary, device_binary = tmp_path / "add_number.o", tmp_path / "device.o"
+    bisheng: list[str | Path] = [
+        toolkit_directory() / "bin/bisheng",
+        "--npu-arch=dav-2201",
+        "--cce-aicore-only",
+        "-fPIC",
+    ]
+    subprocess.run([*bisheng, "-c", PROGRAMS / "add_number.asc", "-o", binary], check=True, timeout=900)
+    device_binary.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00\x29\x10")
+    program = _compiled("acl_kernels", tmp_path)
+    assert _output(program, binary, device_binary, PROGRAMS / "acl_kernels.cpp") == "ok\n"
+
+
+def test_every_function_of_the_public_headers_is_there() -> None:
+    found = importlib.util.find_spec("torch_npu")
+    if found is None or found.origin is None:
+        pytest.skip("torch_npu has the public headers")
+    headers = Path(found.origin).parent / "include/third_party/acl/inc/acl"
+    text = "".join(path.read_text(encoding="utf-8", errors="replace") for path in headers.rglob("*.h"))
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+    declared = set(re.findall(r"ACL_FUNC_VISIBILITY[^;{}()]*?\b(acl\w+)\s*\(", text))
+    libraries = (
+        ctypes.CDLL(str(toolkit_directory() / f"lib64/lib{name}.so")) for name in ("ascendcl", "acl_tdt_channel")
+    )
+    assert len(declared) > 600
+    missing = declared
+    for library in libraries:
+        missing = {name for name in missing if not hasattr(library, name)}
+    assert sorted(missing) == []
