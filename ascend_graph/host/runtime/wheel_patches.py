@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 
-from ascend_graph.host.import_patches import Patch, patch_modules
+from ascend_graph.import_patches import Patch, patch_modules
 from ascend_graph.host.runtime.shutdown import settle
 from ascend_graph.host.runtime.signal_handlers import keep_handlers
 from ascend_graph.host.runtime.threads import guard_generated_code, guard_graphs
