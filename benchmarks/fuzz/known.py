@@ -93,11 +93,11 @@ def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
 def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether ``as_strided`` takes PyTorch's strides of a view, or of an input with strides or an offset.
 
-    GE has either in contiguous memory. The same program is right with ``as_strided`` of copies.
+    GE has either in contiguous memory, a capture its copies of inputs. The same program is right with ``as_strided`` of copies.
     """
-    says = re.match(r"RuntimeError: node AsStrided \(AsStrided\): .* reach outside", finding.message)
-    values = finding.kind in ("value of outputs", "value of arguments")
-    if finding.mode not in ("ge", "ge_dynamic") or not (values or says):
+    says = re.match(r"RuntimeError: (node AsStrided \(AsStrided\): .* reach outside|setStorage: )", finding.message)
+    values = finding.kind in ("value of outputs", "value of arguments", "value of gradients")
+    if not finding.mode.startswith(("ge", "npugraph_ex")) or not (values or says) or is_right(program, finding.mode):
         return False
     strided = any(_has_strided_source(program, call) for call in range(len(program.sizes)))
     return strided and is_right(with_copies(program), finding.mode)

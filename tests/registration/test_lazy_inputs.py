@@ -54,7 +54,9 @@ def ops() -> Iterator[SimpleNamespace]:
         library.impl("total", _sum, key)
     shift, total = torch.ops.lazy_inputs.shift.default, torch.ops.lazy_inputs.total.default
     registered = [
-        ascend_graph.register_op("LazyShift", eager=shift, shape="x[...] -> y[...]", backward=lambda ctx, grad: grad * 2j),
+        ascend_graph.register_op(
+            "LazyShift", eager=shift, shape="x[...] -> y[...]", backward=lambda ctx, grad: grad * 2j
+        ),
         ascend_graph.register_op("LazySum", eager=total, shape="xs[i][...] -> y[...]"),
     ]
     yield SimpleNamespace(shift=shift, total=total)
