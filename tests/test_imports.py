@@ -67,6 +67,7 @@ WITHOUT = [
     "tables",
     "processors",
     "environment",
+    "import_patches",
     "stand_ins",
     "sources",
     "prototypes",

@@ -48,6 +48,7 @@ from ascend_graph.registration.dimensions.independent_dims import Loops, read_lo
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
+from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
@@ -109,6 +110,7 @@ class _Planner:
             self.compare_with_installed(call)
         self.compare_with_author()
         converter = self.plan_converter()
+        graph_passes.install_when_loaded()
         self.plan_mutation()
         self.plan_gradient()
         loops = self.plan_loops(schema)

@@ -1,7 +1,7 @@
 """Fuzzer of random ATen programs and random operators in every mode, against plain PyTorch on the CPU.
 
 The last line is JSON. ``--minimize "operator 5" --modes ge`` prints a smaller program that fails the same way, as a script;
-``--planted`` plants faults and reports which of them are found; ``--unreached`` lists the unreached lines of the stack's Python.
+``--planted`` plants faults and reports which of them are found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.fuzz import planted, unreached
+from benchmarks.fuzz import planted
 from benchmarks.fuzz.findings import FuzzTally
 from benchmarks.fuzz.modes import MODES
 from benchmarks.fuzz.programs import from_json
@@ -26,11 +26,11 @@ from benchmarks.fuzz.workers import Batch, Workers, progress
 TOGETHER = 25
 
 
-def batches(kind: str, first: int, count: int, options: dict[str, Any], setup: str = "") -> list[Batch]:
+def batches(kind: str, first: int, count: int, options: dict[str, Any]) -> list[Batch]:
     """Return the batches of ``count`` programs or operators, from seed ``first`` on."""
     items = [f"{kind} {seed}" for seed in range(first, first + count)]
     work, given = "benchmarks.fuzz.check:work", tuple(options.items())
-    return [Batch(work, tuple(items[i : i + TOGETHER]), given, setup) for i in range(0, count, TOGETHER)]
+    return [Batch(work, tuple(items[i : i + TOGETHER]), given) for i in range(0, count, TOGETHER)]
 
 
 def _mixed(programs: list[Batch], operators: list[Batch]) -> list[Batch]:
@@ -44,10 +44,8 @@ def run(chosen: argparse.Namespace, seed: int) -> dict[str, Any]:
     start = time.monotonic()
     until = start + chosen.minutes * 60 if chosen.minutes else float("inf")
     options = {"modes": tuple(m for m in chosen.modes.split(",") if m)}
-    setup = "benchmarks.fuzz.unreached:start:" if chosen.unreached else ""
     drawn = [
-        batches(kind, seed, n, options, setup)
-        for kind, n in (("program", chosen.programs), ("operator", chosen.operators))
+        batches(kind, seed, n, options) for kind, n in (("program", chosen.programs), ("operator", chosen.operators))
     ]
     programs, operators, shown = FuzzTally(), FuzzTally(), 0
     with Workers(chosen.workers, chosen.limit) as workers:
@@ -59,8 +57,6 @@ def run(chosen: argparse.Namespace, seed: int) -> dict[str, Any]:
             if done // 25 != shown:
                 shown = done // 25
                 progress(f"{programs.items} programs, {operators.items} operators, {time.monotonic() - start:.0f} s")
-    for line in unreached.report(programs.reached | operators.reached) if chosen.unreached else ():
-        print(line)
     return summary(programs, operators, seed, time.monotonic() - start)
 
 
@@ -98,7 +94,6 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--minimize", default="", metavar="ITEM", help="'program 5' or 'operator 5', with one mode")
     parser.add_argument("--planted", nargs="*", metavar="NAME", help="plant faults, all or these")
-    parser.add_argument("--unreached", action="store_true")
     chosen = parser.parse_args(arguments)
     if unknown := {m for m in chosen.modes.split(",") if m} - set(MODES):
         parser.error(f"--modes {', '.join(sorted(unknown))}: must be of {', '.join(MODES)}")

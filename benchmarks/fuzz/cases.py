@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from benchmarks.fuzz.arrangements import arranged
 from benchmarks.fuzz.generate import extend
 from benchmarks.fuzz.operators import (
     NUMBERS,
@@ -154,7 +155,7 @@ def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     if names and case.wide.random() < 0.25:
         sizes = [{**one, case.wide.choice(names): case.wide.choice([0, 1, 1])} for one in sizes]
     program = FuzzProgram(seed, tuple(case.inputs), tuple(nodes), tuple(outputs), tuple(sizes), (op,))
-    return extend(program, r.choice([0, 0, 1, 2, 4]))
+    return extend(arranged(program, Random(f"arranged {seed}")), r.choice([0, 0, 1, 2, 4]))
 
 
 #: Operators that a kind of item asks for.

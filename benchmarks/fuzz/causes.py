@@ -31,8 +31,9 @@ def cause_of(message: str, program: FuzzProgram) -> str:
         return "forward mode over an operator that has no forward rule"
     if "Batching rule not implemented" in message and any(op.batch is None for op in program.operators):
         return "torch.vmap over an operator that declares no batch="
-    if "modified by an inplace operation" in message and any(op.form == "saved" for op in program.operators):
-        return "a program that writes to an output, which the gradient keeps"
+    writes = any(not node.targets for node in program.nodes) or any(op.in_place for op in program.operators)
+    if writes and "modified by an inplace operation" in message and any(op.backward for op in program.operators):
+        return "a program that writes to a tensor that backward= keeps"
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):
             return cause.format(**found.groupdict())

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.fuzz import compare, deploy, modes, unreached
+from benchmarks.fuzz import compare, deploy, modes
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.findings import FuzzFinding, FuzzTally
@@ -152,7 +152,6 @@ def work(
         else:
             tally = FuzzTally(items=1, findings=[refused])
         tally.kind = "operator" if program.operators else "program"
-        tally.reached = unreached.taken()
         tally.findings = [replace(f, item=items[at]) for f in tally.findings]
         return tally
 

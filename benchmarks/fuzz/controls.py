@@ -69,6 +69,12 @@ def with_elements(program: FuzzProgram) -> FuzzProgram:
     return replace(program, sizes=sizes)
 
 
+def without_bits(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with plain inputs in the place of negated ones, with the same values."""
+    plain = tuple(replace(i, layout="plain") if i.layout == "negated" else i for i in program.inputs)
+    return replace(program, inputs=plain)
+
+
 def without_input_views(program: FuzzProgram) -> FuzzProgram:
     """Return the program with None in the place of outputs that share memory with an argument."""
     from benchmarks.fuzz.modes import cpu_results

@@ -39,8 +39,6 @@ class FuzzTally:
     findings: list[FuzzFinding] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
-    #: Lines of the stack that were reached for the first time, if requested.
-    reached: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, other: FuzzTally) -> None:
         """Add another tally to this one."""
@@ -49,4 +47,3 @@ class FuzzTally:
         self.findings += other.findings
         self.refused += other.refused
         self.known += other.known
-        self.reached |= other.reached

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz import vocabulary
+from benchmarks.fuzz.arrangements import arranged, recomputed
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine, make_arguments
 
 #: Largest number of a program; larger ones overflow some dtypes or depend on rounding.
@@ -83,7 +84,7 @@ class _Drawing:
         self.seed = seed
         self.random = Random(seed)
         self.every_line = self.random.random() < 0.15
-        self.program = program or self._start()
+        self.program = program or arranged(self._start(), Random(f"arranged {seed}"))
         self.nodes = list(self.program.nodes)
         self.scopes = [_run(self.program, call) for call in range(len(self.program.sizes))]
         targets = [t for node in self.nodes for t in node.targets]
@@ -178,7 +179,7 @@ class _Drawing:
         if program.grad and not _differentiable(program):
             inputs = tuple(replace(i, grad=False) for i in program.inputs)
             program = replace(program, inputs=inputs)
-        return program
+        return recomputed(program, Random(f"recomputed {self.seed}"))
 
 
 def _filled(text: str, random: Random, first: GeneratedValue) -> str:

@@ -119,6 +119,8 @@ def _calls(program: FuzzProgram) -> Iterator[FuzzProgram]:
                 smaller = ({**sizes, name: 2}, {**sizes, name: size - 1})
                 for other in smaller:
                     yield replace(program, sizes=(*program.sizes[:index], other, *program.sizes[index + 1 :]))
+    if program.checkpoint:
+        yield replace(program, checkpoint=False)
     named = {s for i in program.inputs for s in i.sizes if isinstance(s, str)}
     if any(set(s) - named for s in program.sizes):
         yield replace(program, sizes=tuple({k: v for k, v in s.items() if k in named} for s in program.sizes))

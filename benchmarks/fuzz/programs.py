@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional
+from torch.utils.checkpoint import checkpoint
 
 from benchmarks.fuzz.operators import FuzzOperator, from_data
 
-#: Layouts of an input in memory.
+#: Layouts of an input in memory; arrangements has others.
 LAYOUTS = ("plain", "transposed", "gaps", "offset")
 #: Step of the values of floating inputs: sums and products of a few of them are exact, so that kernels agree.
 STEP = 0.25
@@ -58,6 +59,8 @@ class FuzzProgram:
     sizes: tuple[Mapping[str, int], ...]
     #: Random operators, which the lines call ``op0``, ``op1``, ….
     operators: tuple[FuzzOperator, ...] = ()
+    #: True if the backward pass computes the values again (activation checkpointing).
+    checkpoint: bool = False
 
     def names(self) -> list[str]:
         """Return the names of the function's arguments."""
@@ -74,7 +77,13 @@ class FuzzProgram:
         scope = self.scope(device)
         exec(compile(self.source(), f"<program {self.seed}>", "exec"), scope)
         found: Callable[..., Any] = scope["program"]
-        return found
+        if not self.checkpoint:
+            return found
+
+        def recomputing(*args: Any) -> Any:
+            return checkpoint(found, *args, use_reentrant=False)
+
+        return recomputing
 
     def scope(self, device: str = "cpu") -> dict[str, Any]:
         """Return the global names of the program's lines."""
@@ -110,6 +119,7 @@ def from_json(text: str) -> FuzzProgram:
         tuple(data["outputs"]),
         tuple(data["sizes"]),
         tuple(map(from_data, data["operators"])),
+        data["checkpoint"],
     )
 
 
@@ -125,6 +135,10 @@ def _values(dtype: torch.dtype, shape: Sequence[int], generator: torch.Generator
 
 def _laid_out(values: torch.Tensor, layout: str) -> torch.Tensor:
     """Return the values in memory with the given layout."""
+    from benchmarks.fuzz.arrangements import ARRANGEMENTS  # which imports programs
+
+    if layout in ARRANGEMENTS:
+        return ARRANGEMENTS[layout](values)
     if layout == "transposed" and values.dim() > 1:
         return values.transpose(0, -1).contiguous().transpose(0, -1)
     if layout == "gaps" and values.dim() > 0:

@@ -21,6 +21,10 @@ _COMPILED = {
 
 def _tensor(t: torch.Tensor, name: str) -> str:
     """Return the lines that make a tensor with its values, strides and offset."""
+    if t.is_neg():
+        return f"{_tensor(torch._neg_view(t), name)}\n    {name} = torch._neg_view({name}.detach())" + (
+            ".requires_grad_()" if t.requires_grad else ""
+        )
     text = f"{name} = torch.tensor({t.detach().tolist()!r}, dtype={t.dtype})"
     if t.numel() == 0:
         text = f"{name} = torch.zeros({tuple(t.shape)}, dtype={t.dtype})"
@@ -62,6 +66,7 @@ def script(program: FuzzProgram, mode: str) -> str:
         "from pathlib import Path",
         "import torch",
         "import torch.nn.functional as F",
+        "from torch.utils.checkpoint import checkpoint",
     ]
     lines += [
         "import torch_npu, torchair",
@@ -73,6 +78,8 @@ def script(program: FuzzProgram, mode: str) -> str:
     if program.operators:
         lines.append(_operators(program.operators))
     lines += [program.source(), "", ""]
+    if program.checkpoint:
+        lines.append("inner = program\nprogram = lambda *args: checkpoint(inner, *args, use_reentrant=False)")
     for call in range(len(program.sizes)):
         arguments = make_arguments(program, call)
         lines.append(f"def arguments_{call}():")

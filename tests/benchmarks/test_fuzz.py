@@ -8,12 +8,14 @@ from dataclasses import replace
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
 
 from ascend_graph.host.kernels import find_host_kernel
-from benchmarks.fuzz import compare, planted, reference, unreached
+from benchmarks.fuzz import compare, planted, reference
+from benchmarks.fuzz.arrangements import ARRANGEMENTS, recomputed
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.deploy import reference_function
@@ -213,6 +215,30 @@ def test_a_fault_of_the_wheel_is_recognized_by_the_program(fault: object) -> Non
     assert known_fault(made, replace(finding, kind="value of gradients", message="1 of 3 values differ")) == ""
 
 
+def test_arrangements_are_in_memory_as_they_are_called() -> None:
+    values = torch.arange(6.0).reshape(2, 3)
+    assert ARRANGEMENTS["expanded"](values).stride() == (0, 1)
+    assert ARRANGEMENTS["windows"](values).stride() == (1, 1)
+    assert ARRANGEMENTS["stepped"](values).storage_offset() == 1
+    assert ARRANGEMENTS["negated"](values).is_neg()
+    for name in ("stepped", "negated"):
+        torch.testing.assert_close(ARRANGEMENTS[name](values).resolve_neg(), values)
+    drawn = [generate(seed) for seed in range(12)]
+    assert any(i.layout in ARRANGEMENTS for made in drawn for i in made.inputs)
+
+
+def test_a_program_that_writes_to_no_argument_may_be_recomputed() -> None:
+    made = program(("torch.sin({0})", ("x0",), ("v0",)), outputs=("v0",))
+    made = replace(made, inputs=(replace(made.inputs[0], grad=True),))
+    assert {recomputed(made, Random(n)).checkpoint for n in range(20)} == {False, True}
+    checked = replace(made, checkpoint=True)
+    assert from_json(to_json(checked)) == checked
+    (plain,), (again,) = cpu_results(made)[:1], cpu_results(checked)[:1]
+    torch.testing.assert_close(again.gradients, plain.gradients)
+    writes = replace(made, nodes=(ProgramLine("{0}.detach().mul_(2)", ("x0",)), *made.nodes))
+    assert not any(recomputed(writes, Random(n)).checkpoint for n in range(20))
+
+
 @pytest.mark.parametrize("layout", ["plain", "offset"])
 def test_as_strided_of_an_input_with_an_offset_is_the_wheels_fault(layout: str) -> None:
     line = ("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", ("x0",), ("v0",))
@@ -280,9 +306,3 @@ def test_a_tangent_is_that_of_the_reference() -> None:
     _, expected = torch.func.jvp(lambda x, b: call(b, x, mode=""), (x, bias), (torch.ones(2, 3), torch.ones(3)))
     found = reference.tangents(op.data(), [x, bias], [torch.ones(2, 3), torch.ones(3)])
     torch.testing.assert_close(found[0], expected)
-
-
-def test_a_traced_part_that_is_not_there_is_refused() -> None:
-    assert unreached.files()
-    with pytest.raises(FileNotFoundError, match="not in"):
-        unreached.files(["registration/nothing.py"])

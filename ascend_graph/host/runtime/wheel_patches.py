@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 
-from ascend_graph.host.import_patches import Patch, patch_modules
 from ascend_graph.host.runtime.shutdown import settle
 from ascend_graph.host.runtime.signal_handlers import keep_handlers
 from ascend_graph.host.runtime.threads import guard_generated_code, guard_graphs
 from ascend_graph.host.triton.hook import install as install_triton
+from ascend_graph.import_patches import Patch, patch_modules
 
 _PATCHES: dict[str, Patch] = {
     "torchair._ge_concrete_graph.fx2ge_converter": guard_graphs,

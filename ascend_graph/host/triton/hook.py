@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from ascend_graph.host.import_patches import Patch, patch_modules
+from ascend_graph.import_patches import Patch, patch_modules
 
 
 def use_host_backend(module: ModuleType) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Passes over graphs with calls that write, before TorchAir compiles them; other graphs are left unchanged.
+"""Passes over graphs with registered operators, before TorchAir compiles them; other graphs are left unchanged.
 
 TorchAir has two graph compilers, ``torchair`` (GE, and captures in its mode ``"reduce-overhead"``) and ``npugraph_ex``
 (captures); each is a class that ahead-of-time autograd calls with a graph.
@@ -9,13 +9,18 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import warnings
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import fx
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.import_patches import patch_modules
+from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
+from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
@@ -50,6 +55,24 @@ def install() -> None:
         ge.install()
 
 
+def _prepare_loaded(module: ModuleType) -> Iterator[None]:
+    """Make a compiler that is being loaded prepare graphs."""
+    yield
+    try:
+        _install(vars(module).get("_NpuFxCompiler"), module.__name__.partition(".")[0])
+    except UnknownWheelError as error:  # graphs of operators that only read are right but for lazy inputs
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+#: Compilers' modules, and the change of each.
+_COMPILERS = {f"{package}.npu_fx_compiler": _prepare_loaded for package in _PACKAGES}
+
+
+def install_when_loaded() -> None:
+    """Make the compilers prepare graphs, those that are loaded later, too. A second call does nothing."""
+    patch_modules(_COMPILERS)
+
+
 def _copies(package: str) -> list[dict[str, Any]]:
     """Return the namespaces of the package's compiler module, which a process may have loaded twice.
 
@@ -79,10 +102,21 @@ def _install(compiler: Any, package: str) -> None:
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
-        return original(self, prepared(graph, captured=captured), example_inputs)
+        compiled = original(self, prepared(graph, captured=captured), example_inputs)
+        if captured:
+            return compiled
+        return with_plain_inputs(graph.graph, compiled, registered=has_registered(graph.graph))
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)
+
+
+def has_registered(graph: fx.Graph) -> bool:
+    """Return whether a graph calls a registered operator."""
+    return any(
+        is_mutation(node) or (isinstance(node.target, torch._ops.OpOverload) and node.target.name() in registry)
+        for node in graph.nodes
+    )
 
 
 def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:

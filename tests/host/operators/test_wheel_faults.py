@@ -445,6 +445,15 @@ def test_a_dimension_that_a_guard_says_is_one_is_squeezed_in_dynamic_ge_graphs()
     torch.testing.assert_close(found.cpu(), last(x))
 
 
+@pytest.mark.xfail(strict=True, reason="as-strided-of-a-view of docs/wheel-faults.md")
+def test_as_strided_of_an_input_with_strides_views_its_memory_in_a_capture() -> None:
+    def column(x: T) -> T:
+        return x.as_strided((3,), (1,), 0) + 0.5
+
+    x = torch.arange(12.0).reshape(4, 3)
+    torch.testing.assert_close(_captured(column)(x.npu().t()).cpu(), column(x.t()))
+
+
 @pytest.mark.parametrize(
     "options",
     [
