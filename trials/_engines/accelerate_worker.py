@@ -12,6 +12,9 @@ from accelerate.utils import FullyShardedDataParallelPlugin, set_seed
 
 from trials._engines.transformers_programs import CAUSAL, ids, made
 
+#: Tokens of the training, which all ranks share, and the learning rate.
+ROWS, RATE = (16, 8), 1e-2
+
 
 def fully_sharded() -> FullyShardedDataParallelPlugin:
     return FullyShardedDataParallelPlugin(
@@ -37,14 +40,9 @@ def main() -> None:
     assert accelerator.device.type == arguments.device, accelerator.device
     set_seed(0)
     model = made(CAUSAL["llama"], "cpu")
-    data = torch.utils.data.DataLoader(ids(16, 8), batch_size=2, shuffle=False)
-    if arguments.fsdp:
-        model = accelerator.prepare(model)
-        optimizer = accelerator.prepare(getattr(torch.optim, arguments.optimizer)(model.parameters(), lr=1e-2))
-        data = accelerator.prepare(data)
-    else:
-        optimizer = getattr(torch.optim, arguments.optimizer)(model.parameters(), lr=1e-2)
-        model, optimizer, data = accelerator.prepare(model, optimizer, data)
+    optimizer = getattr(torch.optim, arguments.optimizer)(model.parameters(), lr=RATE)
+    data = torch.utils.data.DataLoader(ids(*ROWS), batch_size=2, shuffle=False)
+    model, optimizer, data = accelerator.prepare(model, optimizer, data)
     losses = []
     for batch in data:
         with accelerator.accumulate(model):

@@ -8,7 +8,7 @@ from typing import Any
 import peft
 import torch
 
-from trials._engines.programs import Programs, named
+from trials._engines.programs import Programs, named, tensors_of
 from trials._engines.transformers_programs import CAUSAL, ids, made
 
 PROGRAMS = Programs()
@@ -65,6 +65,9 @@ def trained(name: str, device: str, dtype: torch.dtype = torch.float32) -> Any:
             found["loaded"] = loaded(input_ids=tokens).logits
         if name not in NOT_MERGED:
             found["merged"] = model.merge_and_unload()(input_ids=tokens).logits
+    if dtype != torch.float32:
+        # Adapters are float32, and what they learn is as exact as the model.
+        return [torch.tensor(losses).to(dtype), *(one.to(dtype) for one in tensors_of(found))]
     return found
 
 

@@ -111,7 +111,7 @@ def _tensor_difference(got: torch.Tensor, want: torch.Tensor, name: str, largest
     half = want.dtype in _HALF and got.dtype == want.dtype and got.shape == want.shape
     if half and want.isfinite().all() and got.isfinite().all():
         difference, size = float((got.float() - want.float()).norm()), float(want.float().norm())
-        if difference > 0.05 * size + 0.01 * largest:
+        if difference > 0.02 * size + 0.01 * largest:
             yield f"{name}: differs by {difference:.3g}, of a norm of {size:.3g}"
         return
     try:
