@@ -1,4 +1,4 @@
-"""Run the programs of one engine in this process: a line of JSON before and after each."""
+"""Run the programs of one module in this process: a line of JSON before and after each."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import argparse
 import fnmatch
 import importlib
 import json
-import sys
 import time
 import warnings
-
-ENGINES = ("transformers",)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine")
+    parser.add_argument("module")
     parser.add_argument("--only", default="*", help="pattern of names")
     parser.add_argument("--after", default="", help="begin after this program")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    module = importlib.import_module(f"trials._engines.{arguments.engine}")
+    module = importlib.import_module(f"trials._engines.{arguments.module}")
     from trials._engines.programs import outcome
 
     names = [name for name in module.PROGRAMS.all if fnmatch.fnmatch(name, arguments.only)]
@@ -31,7 +28,6 @@ def main() -> None:
         start = time.monotonic()
         result = {"program": name} | outcome(module.PROGRAMS.all[name])
         print(json.dumps(result | {"seconds": round(time.monotonic() - start, 1)}), flush=True)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

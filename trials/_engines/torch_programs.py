@@ -22,14 +22,14 @@ def drawn(*shape: int, seed: int = 1) -> torch.Tensor:
 
 def network(device: str) -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.GELU(), nn.Flatten(), nn.Linear(8 * 64, 5)).to(device)
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.GELU(), nn.Flatten(), nn.Linear(8 * 64, 5)).to(device)
 
 
 def batches(device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(drawn(4, 3, 8, 8, seed=i).to(device), (torch.arange(4) + i).remainder(5).to(device)) for i in range(3)]
 
 
-def trained(device: str, make: Callable[[Any], torch.optim.Optimizer], clip: float | None = None) -> Any:
+def trained(device: str, make: Callable[[Any], torch.optim.Optimizer], clip: float | None = None, needs_closure: bool = False) -> Any:
     """Return losses and the state after three steps of an optimizer."""
     model = network(device)
     optimizer = make(model.parameters())
@@ -38,13 +38,17 @@ def trained(device: str, make: Callable[[Any], torch.optim.Optimizer], clip: flo
 
         def closure(images: torch.Tensor = images, labels: torch.Tensor = labels) -> torch.Tensor:
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(images), labels)
-            loss.backward()
-            if clip is not None:
-                nn.utils.clip_grad_norm_(model.parameters(), clip)
-            return loss
+            found = F.cross_entropy(model(images), labels)
+            found.backward()
+            return found
 
-        losses.append(float(optimizer.step(closure)))  # type: ignore[arg-type]
+        if needs_closure:
+            losses.append(float(optimizer.step(closure)))  # type: ignore[arg-type]
+            continue
+        losses.append(closure().item())
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
     return {"losses": losses, **named(model.state_dict().items())}
 
 
@@ -54,7 +58,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "NAdam": {}, "RAdam": {}, "ASGD": {}, "Rprop": {}, "LBFGS": {"max_iter": 3},
 }  # fmt: skip
 for one, chosen in OPTIMIZERS.items():
-    PROGRAMS.add(f"optim/{one}", lambda device, one=one, chosen=chosen: trained(device, lambda p: getattr(torch.optim, one)(p, **chosen)))
+    PROGRAMS.add(f"optim/{one}", lambda device, one=one, chosen=chosen: trained(device, lambda p: getattr(torch.optim, one)(p, **chosen), needs_closure=one == "LBFGS"))
 for one in ("AdamW", "Adam", "SGD", "Adagrad"):
     chosen = OPTIMIZERS[one]
     for kind in ("foreach", "fused"):
