@@ -29,7 +29,12 @@ def free_port() -> int:
 
 def last_json(command: list[str], **variables: str) -> Any:
     """Run a command with two devices, and return the JSON object that it prints last."""
-    environment = os.environ | {"ASCEND_GRAPH_HOST_DEVICES": "2", "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "OMP_NUM_THREADS": "1", **variables}
+    environment = os.environ | {
+        "ASCEND_GRAPH_HOST_DEVICES": "2",
+        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
+        "OMP_NUM_THREADS": "1",
+        **variables,
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400, env=environment, cwd=ROOT)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
@@ -115,12 +120,22 @@ def big_models(device: str) -> Any:
         whole.save_pretrained(directory)
         with init_empty_weights():
             model = type(whole)(config_of(CAUSAL["llama"]))
-        model = load_checkpoint_and_dispatch(model, f"{directory}/model.safetensors", device_map={"": 0 if device == "npu" else "cpu"})
+        model = load_checkpoint_and_dispatch(
+            model, f"{directory}/model.safetensors", device_map={"": 0 if device == "npu" else "cpu"}
+        )
         with torch.no_grad():
             found.append(model.eval()(tokens).logits.cpu())
             if device == "npu":
-                found.append(cpu_offload(made(CAUSAL["llama"], "cpu"), execution_device=torch.device("npu:0"))(tokens).logits.cpu())
-                found.append(disk_offload(made(CAUSAL["llama"], "cpu"), f"{directory}/off", execution_device=torch.device("npu:0"))(tokens).logits.cpu())
+                found.append(
+                    cpu_offload(made(CAUSAL["llama"], "cpu"), execution_device=torch.device("npu:0"))(
+                        tokens
+                    ).logits.cpu()
+                )
+                found.append(
+                    disk_offload(
+                        made(CAUSAL["llama"], "cpu"), f"{directory}/off", execution_device=torch.device("npu:0")
+                    )(tokens).logits.cpu()
+                )
             else:
                 found += found * 2
     return found

@@ -35,7 +35,10 @@ def main() -> None:
     arguments = parser.parse_args()
     options: dict[str, Any] = {"fsdp_plugin": fully_sharded()} if arguments.fsdp else {}
     accelerator = Accelerator(
-        mixed_precision=arguments.precision, gradient_accumulation_steps=arguments.accumulate, cpu=arguments.device == "cpu", **options
+        mixed_precision=arguments.precision,
+        gradient_accumulation_steps=arguments.accumulate,
+        cpu=arguments.device == "cpu",
+        **options,
     )
     assert accelerator.device.type == arguments.device, accelerator.device
     set_seed(0)

@@ -26,7 +26,9 @@ VAE = {
 }  # fmt: skip
 
 
-def geglu(value: torch.Tensor, dim: int = -1, approximate: int = 1, activate_left: bool = False) -> tuple[torch.Tensor, None]:
+def geglu(
+    value: torch.Tensor, dim: int = -1, approximate: int = 1, activate_left: bool = False
+) -> tuple[torch.Tensor, None]:
     """Return what ``npu_geglu`` computes, on the CPU."""
     kept, gate = value.chunk(2, dim=dim)[:: -1 if activate_left else 1]
     return kept * torch.nn.functional.gelu(gate, approximate="tanh" if approximate else "none"), None
@@ -72,7 +74,9 @@ def made(name: str, device: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any
     def placed(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(placed(one) for one in value)
-        return value.to(device, dtype if value.is_floating_point() else None) if isinstance(value, torch.Tensor) else value
+        return (
+            value.to(device, dtype if value.is_floating_point() else None) if isinstance(value, torch.Tensor) else value
+        )
 
     return model, {key: placed(value) for key, value in inputs().items()}
 
@@ -93,7 +97,7 @@ for one in MODELS:
     PROGRAMS.add(f"{one}/float16", lambda device, one=one: learned(one, device, torch.float16)[0])
 
 SCHEDULERS = (
-    "DDIMScheduler", "DDPMScheduler", "PNDMScheduler", "EulerDiscreteScheduler", "EulerAncestralDiscreteScheduler", 
+    "DDIMScheduler", "DDPMScheduler", "PNDMScheduler", "EulerDiscreteScheduler", "EulerAncestralDiscreteScheduler",
     "DPMSolverMultistepScheduler", "DPMSolverSinglestepScheduler", "UniPCMultistepScheduler", "HeunDiscreteScheduler",
     "KDPM2DiscreteScheduler", "LCMScheduler", "TCDScheduler", "DEISMultistepScheduler", "FlowMatchEulerDiscreteScheduler",
 )  # fmt: skip
@@ -139,13 +143,15 @@ PROGRAMS.add("pipeline/float16", lambda device: stable_diffusion(device, torch.f
 PROGRAMS.add("pipeline/slicing", lambda device: stable_diffusion(device, torch.float32, enable_attention_slicing=()))
 PROGRAMS.add(
     "pipeline/offload",
-    lambda device: stable_diffusion(device, torch.float32, **({"enable_model_cpu_offload": (0, device)} if device == "npu" else {})),
+    lambda device: stable_diffusion(
+        device, torch.float32, **({"enable_model_cpu_offload": (0, device)} if device == "npu" else {})
+    ),
 )
 
 
 @PROGRAMS("pipeline/npu-attention")
 def npu_attention(device: str) -> Any:
-    """The processor that diffusers has for npu_fusion_attention."""
+    """Return the result of a model by the processor that diffusers has for npu_fusion_attention."""
     model, inputs = made("unet", device, torch.float16)
     if device == "npu":
         from diffusers.models.attention_processor import AttnProcessorNPU

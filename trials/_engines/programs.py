@@ -54,14 +54,14 @@ def outcome(program: Program) -> dict[str, str]:
     """Return how a program ends: ``equal``, ``wrong``, ``refused`` or ``failed`` (on the CPU, too)."""
     try:
         want = program.run("cpu") if program.compared else None
-    except Exception as error:  # noqa: BLE001 - whatever stops the reference is the program's or the wheel's
+    except Exception as error:
         return {"outcome": "failed", "detail": _shown(error)}
     try:
         got = program.run("npu")
         differences = list(differing(got, want)) if program.compared else []
     except AssertionError as error:
         return {"outcome": "wrong", "detail": _shown(error)}
-    except Exception as error:  # noqa: BLE001 - the host refuses by whatever exception torch_npu raises
+    except Exception as error:
         expected = program.refusal is not None and program.refusal in str(error)
         return {"outcome": "expected" if expected else "refused", "detail": _shown(error)}
     if differences:

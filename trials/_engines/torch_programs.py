@@ -9,7 +9,6 @@ from typing import Any
 import torch
 import torch_npu
 from torch import nn
-from torch.nn import functional as F
 
 from trials._engines.programs import Programs, named
 
@@ -22,14 +21,18 @@ def drawn(*shape: int, seed: int = 1) -> torch.Tensor:
 
 def network(device: str) -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.GELU(), nn.Flatten(), nn.Linear(8 * 64, 5)).to(device)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.GELU(), nn.Flatten(), nn.Linear(8 * 64, 5)
+    ).to(device)
 
 
 def batches(device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(drawn(4, 3, 8, 8, seed=i).to(device), (torch.arange(4) + i).remainder(5).to(device)) for i in range(3)]
 
 
-def trained(device: str, make: Callable[[Any], torch.optim.Optimizer], clip: float | None = None, needs_closure: bool = False) -> Any:
+def trained(
+    device: str, make: Callable[[Any], torch.optim.Optimizer], clip: float | None = None, needs_closure: bool = False
+) -> Any:
     """Return losses and the state after three steps of an optimizer."""
     model = network(device)
     optimizer = make(model.parameters())
@@ -38,7 +41,7 @@ def trained(device: str, make: Callable[[Any], torch.optim.Optimizer], clip: flo
 
         def closure(images: torch.Tensor = images, labels: torch.Tensor = labels) -> torch.Tensor:
             optimizer.zero_grad()
-            found = F.cross_entropy(model(images), labels)
+            found = nn.functional.cross_entropy(model(images), labels)
             found.backward()
             return found
 
@@ -58,17 +61,26 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "NAdam": {}, "RAdam": {}, "ASGD": {}, "Rprop": {}, "LBFGS": {"max_iter": 3},
 }  # fmt: skip
 for one, chosen in OPTIMIZERS.items():
-    PROGRAMS.add(f"optim/{one}", lambda device, one=one, chosen=chosen: trained(device, lambda p: getattr(torch.optim, one)(p, **chosen), needs_closure=one == "LBFGS"))
+    PROGRAMS.add(
+        f"optim/{one}",
+        lambda device, one=one, chosen=chosen: trained(
+            device, lambda p: getattr(torch.optim, one)(p, **chosen), needs_closure=one == "LBFGS"
+        ),
+    )
 for one in ("AdamW", "Adam", "SGD", "Adagrad"):
     chosen = OPTIMIZERS[one]
     for kind in ("foreach", "fused"):
         PROGRAMS.add(
             f"optim/{one}-{kind}",
             lambda device, one=one, chosen=chosen, kind=kind: trained(
-                device, lambda p: getattr(torch.optim, one)(p, **{**chosen, **({kind: True} if device == "npu" else {})})
+                device,
+                lambda p: getattr(torch.optim, one)(p, **{**chosen, **({kind: True} if device == "npu" else {})}),
             ),
         )
-PROGRAMS.add("optim/AdamW-capturable", lambda device: trained(device, lambda p: torch.optim.AdamW(p, lr=1e-2, capturable=device == "npu")))
+PROGRAMS.add(
+    "optim/AdamW-capturable",
+    lambda device: trained(device, lambda p: torch.optim.AdamW(p, lr=1e-2, capturable=device == "npu")),
+)
 PROGRAMS.add("optim/clip", lambda device: trained(device, lambda p: torch.optim.AdamW(p, lr=1e-2), clip=0.1))
 
 #: torch_npu's fused optimizers, and PyTorch's of the same rule.
@@ -100,13 +112,13 @@ def amp(device: str, dtype: torch.dtype, scaler: str | None = None, **options: A
     """Return the losses of a training in mixed precision."""
     model = network(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, **(options if device == "npu" else {}))
-    made_of = {"torch": lambda: torch.amp.GradScaler(device), "npu": lambda: torch_npu.npu.amp.GradScaler()}
+    made_of = {"torch": lambda: torch.amp.GradScaler(device), "npu": torch_npu.npu.amp.GradScaler}
     scale = made_of[scaler]() if scaler and device == "npu" else torch.amp.GradScaler(enabled=False)
     losses = []
     for images, labels in batches(device) * 2:
         optimizer.zero_grad()
         with torch.autocast(device, dtype):
-            loss = F.cross_entropy(model(images), labels)
+            loss = nn.functional.cross_entropy(model(images), labels)
         scale.scale(loss).backward()
         scale.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -121,13 +133,15 @@ PROGRAMS.add("amp/float16", lambda device: amp(device, torch.float16, "torch"))
 PROGRAMS.add("amp/float16-npu", lambda device: amp(device, torch.float16, "npu"))
 PROGRAMS.add("amp/float16-fused", lambda device: amp(device, torch.float16, "torch", fused=True))
 PROGRAMS.add(
-    "amp/float16-npu-fused", lambda device: amp(device, torch.float16, "npu", fused=True), refusal="unexpected keyword argument 'grad_scaler'"
+    "amp/float16-npu-fused",
+    lambda device: amp(device, torch.float16, "npu", fused=True),
+    refusal="unexpected keyword argument 'grad_scaler'",
 )
 
 
 @PROGRAMS("amp/overflow")
 def overflow(device: str) -> Any:
-    """A step whose gradients overflow is left out, and the scale is halved."""
+    """Return what a step leaves whose gradients overflow: the weight as it was, and half of the scale."""
     if device == "cpu":
         return [1.0, 32768.0]
     weight = nn.Parameter(torch.ones(1, device=device))
@@ -149,7 +163,11 @@ def files(device: str) -> Any:
         save_model(model, f"{directory}/b.safetensors")
         other = network(device)
         load_model(other, f"{directory}/b.safetensors", device=device)
-        return [{one.device.type == device for one in loaded.values()}, named(loaded.items()), named(other.state_dict().items())]
+        return [
+            {one.device.type == device for one in loaded.values()},
+            named(loaded.items()),
+            named(other.state_dict().items()),
+        ]
 
 
 @PROGRAMS("files/torch")
@@ -205,7 +223,11 @@ def profiled(device: str) -> Any:
     with torch.profiler.profile(record_shapes=True, with_stack=True, profile_memory=True) as profile:
         network(device)(batches(device)[0][0]).sum().backward()
     names = {one.key for one in profile.key_averages()}
-    return sorted(name for name in names if name in ("aten::conv2d", "aten::linear", "aten::batch_norm", "aten::gelu", "aten::sum"))
+    return sorted(
+        name
+        for name in names
+        if name in ("aten::conv2d", "aten::linear", "aten::batch_norm", "aten::gelu", "aten::sum")
+    )
 
 
 @PROGRAMS("checkpoint")
@@ -224,7 +246,7 @@ def checkpointed(device: str) -> Any:
     checkpoint_sequential(model, 2, inputs, use_reentrant=False).square().sum().backward()
     found.append(inputs.grad)
     value = torch.ones(100, device=device, requires_grad=True)
-    dropped = checkpoint(lambda x: F.dropout(x, 0.5), value, use_reentrant=False)
+    dropped = checkpoint(lambda x: nn.functional.dropout(x, 0.5), value, use_reentrant=False)
     dropped.sum().backward()
     return [*found, torch.equal(value.grad, dropped.detach())]  # type: ignore[arg-type]
 
@@ -257,7 +279,7 @@ def averaged(device: str) -> Any:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for images, labels in batches(device):
         optimizer.zero_grad()
-        F.cross_entropy(model(images), labels).backward()
+        nn.functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
         averages.update_parameters(model)
     update_bn([images for images, _ in batches(device)], averages)
@@ -301,7 +323,11 @@ def functional(device: str) -> Any:
 
     rows = drawn(5, 4).to(device)
     by_sample = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, rows)
-    return [named(by_sample.items()), torch.func.hessian(lambda row: loss(parameters, row))(rows[0]), torch.func.jacrev(model)(rows[0])]
+    return [
+        named(by_sample.items()),
+        torch.func.hessian(lambda row: loss(parameters, row))(rows[0]),
+        torch.func.jacrev(model)(rows[0]),
+    ]
 
 
 @PROGRAMS("streams")
@@ -326,7 +352,12 @@ def accelerator(device: str) -> Any:
     allocated = torch.accelerator.memory_allocated()
     kept = torch.ones(1 << 20, device=torch.accelerator.current_accelerator())
     more = torch.accelerator.memory_allocated() - allocated >= kept.nbytes
-    return [torch.accelerator.current_accelerator().type, torch.accelerator.device_count(), more, torch.accelerator.is_available()]  # type: ignore[union-attr]
+    return [
+        torch.accelerator.current_accelerator().type,
+        torch.accelerator.device_count(),
+        more,
+        torch.accelerator.is_available(),
+    ]  # type: ignore[union-attr]
 
 
 @PROGRAMS("compile/aot_eager")
@@ -336,7 +367,15 @@ def aot_eager(device: str) -> Any:
     return named((name, p.grad) for name, p in model.named_parameters())
 
 
-PROGRAMS.add("compile/default", lambda device: torch.compile(lambda x: x.sin().sum(-1))(drawn(3, 4).to(device)) if device == "npu" else drawn(3, 4).sin().sum(-1), refusal="AssertionError")
+PROGRAMS.add(
+    "compile/default",
+    lambda device: (
+        torch.compile(lambda x: x.sin().sum(-1))(drawn(3, 4).to(device))
+        if device == "npu"
+        else drawn(3, 4).sin().sum(-1)
+    ),
+    refusal="AssertionError",
+)
 
 
 @PROGRAMS("export")

@@ -46,7 +46,12 @@ def training(path: Path, ranks: int, *options: str) -> list[float]:
         "--training.mixed_precision_param", "float32", "--metrics.log_freq", "1", "--metrics.disable_color_printing",
         "--checkpoint.enable", "--checkpoint.load_only", "--checkpoint.load_step", "0", *options,
     ]  # fmt: skip
-    environment = os.environ | {"ASCEND_GRAPH_HOST_DEVICES": "2", "OMP_NUM_THREADS": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(path / "hf")}
+    environment = os.environ | {
+        "ASCEND_GRAPH_HOST_DEVICES": "2",
+        "OMP_NUM_THREADS": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "HF_HOME": str(path / "hf"),
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400, env=environment, cwd=path)
     output = done.stdout + done.stderr
     if done.returncode:
@@ -67,8 +72,34 @@ def declare(name: str, *, reference: tuple[int, tuple[str, ...]], ranks: int, op
 
 
 ALONE = (1, ("--training.local_batch_size", "4"))
-REPLICATED = (2, ("--training.local_batch_size", "2", "--parallelism.data_parallel_replicate_degree", "2", "--parallelism.data_parallel_shard_degree", "1"))
+REPLICATED = (
+    2,
+    (
+        "--training.local_batch_size",
+        "2",
+        "--parallelism.data_parallel_replicate_degree",
+        "2",
+        "--parallelism.data_parallel_shard_degree",
+        "1",
+    ),
+)
 declare("tp", reference=ALONE, ranks=2, options=(*ALONE[1], "--parallelism.tensor_parallel_degree", "2"))
-declare("fsdp2", reference=REPLICATED, ranks=2, options=("--training.local_batch_size", "2", "--parallelism.data_parallel_shard_degree", "2"))
-declare("pp", reference=ALONE, ranks=2, options=(*ALONE[1], "--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "2"))
+declare(
+    "fsdp2",
+    reference=REPLICATED,
+    ranks=2,
+    options=("--training.local_batch_size", "2", "--parallelism.data_parallel_shard_degree", "2"),
+)
+declare(
+    "pp",
+    reference=ALONE,
+    ranks=2,
+    options=(
+        *ALONE[1],
+        "--parallelism.pipeline_parallel_degree",
+        "2",
+        "--parallelism.pipeline_parallel_microbatch_size",
+        "2",
+    ),
+)
 declare("cp", reference=ALONE, ranks=2, options=(*ALONE[1], "--parallelism.context_parallel_degree", "2"))

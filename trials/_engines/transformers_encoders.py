@@ -49,7 +49,10 @@ def image(size: int = 32, labels: int = 3) -> dict[str, torch.Tensor]:
 
 
 def audio() -> dict[str, torch.Tensor]:
-    return {"input_values": torch.randn(2, 640, generator=generator()), "labels": torch.randint(1, 16, (2, 5), generator=generator())}
+    return {
+        "input_values": torch.randn(2, 640, generator=generator()),
+        "labels": torch.randint(1, 16, (2, 5), generator=generator()),
+    }
 
 
 #: Class, configuration's class, its options, and the inputs with labels.
@@ -114,8 +117,8 @@ def made(name: str, device: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any
     given = {}
     for key, value in inputs().items():
         if isinstance(value, torch.Tensor):
-            value = value.to(device, dtype if value.is_floating_point() else None)
-        if value is not None:
+            given[key] = value.to(device, dtype if value.is_floating_point() else None)
+        elif value is not None:
             given[key] = value
     return built, given
 
@@ -126,7 +129,11 @@ def learned(name: str, device: str, dtype: torch.dtype = torch.float32) -> dict[
     results = model(**inputs)
     loss = results.get("loss")
     if loss is None:
-        floats = [one for one in results.values() if isinstance(one, torch.Tensor) and one.is_floating_point() and one.requires_grad]
+        floats = [
+            one
+            for one in results.values()
+            if isinstance(one, torch.Tensor) and one.is_floating_point() and one.requires_grad
+        ]
         loss = sum(one.float().square().mean() for one in floats)
     loss.backward()
     return {"results": tensors_of(dict(results)), **named((key, p.grad) for key, p in model.named_parameters())}

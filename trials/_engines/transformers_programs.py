@@ -63,7 +63,9 @@ CAUSAL = {
 
 def config_of(family: Family) -> Any:
     """Return the configuration of a family."""
-    return getattr(transformers, family.config)(**{name: value for name, value in {**SMALL, **family.options}.items() if name not in family.without})
+    return getattr(transformers, family.config)(
+        **{name: value for name, value in {**SMALL, **family.options}.items() if name not in family.without}
+    )
 
 
 def made(family: Family, device: str, dtype: torch.dtype = torch.float32, **options: Any) -> Any:
@@ -87,7 +89,9 @@ def greedy(model: Any, device: str, **options: Any) -> list[list[int]]:
     tokens[0, :3], mask[0, :3] = 0, 0
     with torch.no_grad():
         made = model.generate(
-            tokens.to(device), attention_mask=mask.to(device), **{"max_new_tokens": 6, "do_sample": False, "disable_compile": True} | options
+            tokens.to(device),
+            attention_mask=mask.to(device),
+            **{"max_new_tokens": 6, "do_sample": False, "disable_compile": True} | options,
         )
     return made.tolist()
 

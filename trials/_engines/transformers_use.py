@@ -44,7 +44,7 @@ for one, chosen in GENERATIONS.items():
 
 @PROGRAMS("generate/samples", compared=False)
 def samples(device: str) -> None:
-    """A seed gives the same tokens twice, another seed others, and none is outside of the top tokens."""
+    """Check that a seed gives the same tokens twice, and another seed others, as often as they are likely."""
     model = made(LLAMA, device)
 
     def drawn(seed: int, **options: Any) -> Any:
@@ -57,7 +57,9 @@ def samples(device: str) -> None:
     with torch.no_grad():
         logits = torch.randn(64, generator=torch.Generator().manual_seed(0)).to(device)
         generator = torch.Generator(device).manual_seed(3)
-        counts = torch.multinomial(logits.softmax(-1), 50_000, replacement=True, generator=generator).bincount(minlength=64)
+        counts = torch.multinomial(logits.softmax(-1), 50_000, replacement=True, generator=generator).bincount(
+            minlength=64
+        )
     torch.testing.assert_close(counts.cpu() / 50_000, logits.softmax(-1).cpu(), rtol=0.2, atol=3e-3)
 
 
@@ -160,7 +162,7 @@ def torch_device(device: str) -> Any:
 
 @PROGRAMS("attention/flash_attention_2")
 def flash(device: str) -> Any:
-    """The flash attention that transformers has for NPUs (npu_fusion_attention); on the CPU SDPA."""
+    """Return tokens by the flash attention that transformers has for NPUs (npu_fusion_attention); on the CPU by SDPA."""
     if device == "cpu":
         return greedy(made(LLAMA, device, torch.float16), device)
     return greedy(made(LLAMA, device, torch.float16, _attn_implementation="flash_attention_2"), device)
@@ -176,10 +178,20 @@ def continuous(device: str) -> Any:
     """Continuous batching over a paged cache; the reference is each request by itself."""
     model = made(LLAMA, device)
     requests = [ids(1, n)[0].tolist() for n in (5, 8)]
-    options = {"max_new_tokens": 5, "do_sample": False, "pad_token_id": 0, "eos_token_id": 2, "num_blocks": 16, "max_batch_tokens": 32}
+    options = {
+        "max_new_tokens": 5,
+        "do_sample": False,
+        "pad_token_id": 0,
+        "eos_token_id": 2,
+        "num_blocks": 16,
+        "max_batch_tokens": 32,
+    }
     if device == "cpu":
         with torch.no_grad():
-            return [model.generate(torch.tensor([one]), disable_compile=True, **options)[0, len(one) :].tolist() for one in requests]
+            return [
+                model.generate(torch.tensor([one]), disable_compile=True, **options)[0, len(one) :].tolist()
+                for one in requests
+            ]
     model.set_attn_implementation("paged|sdpa")
     made_of = model.generate_batch(inputs=requests, generation_config=transformers.GenerationConfig(**options))
     return [one.generated_tokens for one in made_of.values()]
@@ -207,7 +219,11 @@ def trained(device: str, **options: Any) -> Any:
         trainer = transformers.Trainer(model=model, args=arguments, train_dataset=Tokens(), eval_dataset=Tokens())
         trainer.train()
         losses = [one["loss"] for one in trainer.state.log_history if "loss" in one]
-        return {"losses": [float(one) for one in losses], "eval": trainer.evaluate()["eval_loss"], **named(model.named_parameters())}
+        return {
+            "losses": [float(one) for one in losses],
+            "eval": trainer.evaluate()["eval_loss"],
+            **named(model.named_parameters()),
+        }
 
 
 TRAININGS: dict[str, dict[str, Any]] = {
@@ -243,7 +259,7 @@ PROGRAMS.add("trainer/npu-fused", lambda device: near_float32(device, optim="ada
 
 @PROGRAMS("trainer/resume")
 def resumed(device: str) -> Any:
-    """A training that is saved after two steps and resumed goes on as before."""
+    """Return the losses of a training that is saved after two steps and resumed."""
     with tempfile.TemporaryDirectory() as directory:
         losses: list[Any] = []
         for steps, resume in ((2, None), (4, True)):
