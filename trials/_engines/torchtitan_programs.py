@@ -44,7 +44,7 @@ def training(path: Path, ranks: int, *options: str) -> list[float]:
         "--role", "rank", "--tee", "3", "-m", "torchtitan.train", "--job.dump_folder", str(path), "--model.hf_assets_path", str(path),
         "--training.dataset_path", str(path / "texts"), "--training.seq_len", "32", "--training.steps", str(STEPS),
         "--training.mixed_precision_param", "float32", "--metrics.log_freq", "1", "--metrics.disable_color_printing",
-        "--checkpoint.enable", "--checkpoint.load_only", "--checkpoint.load_step", "0", *options,
+        "--checkpoint.enable", "--checkpoint.load_step", "0", *options,
     ]  # fmt: skip
     environment = os.environ | {
         "ASCEND_GRAPH_HOST_DEVICES": "2",
@@ -64,7 +64,8 @@ def declare(name: str, *, reference: tuple[int, tuple[str, ...]], ranks: int, op
     """Declare a training whose losses are those of another one with the same batches."""
 
     def run(device: str) -> list[float]:
-        losses = training(directory(), *((reference[0], *reference[1]) if device == "cpu" else (ranks, *options)))
+        count, chosen = reference if device == "cpu" else (ranks, options)
+        losses = training(directory(), count, "--checkpoint.load_only", *chosen)
         assert len(losses) == STEPS, losses
         return losses
 
