@@ -183,8 +183,6 @@ def continuous(device: str) -> Any:
         "do_sample": False,
         "pad_token_id": 0,
         "eos_token_id": 2,
-        "num_blocks": 16,
-        "max_batch_tokens": 32,
     }
     if device == "cpu":
         with torch.no_grad():
@@ -193,7 +191,9 @@ def continuous(device: str) -> Any:
                 for one in requests
             ]
     model.set_attn_implementation("paged|sdpa")
-    made_of = model.generate_batch(inputs=requests, generation_config=transformers.GenerationConfig(**options))
+    made_of = model.generate_batch(
+        inputs=requests, generation_config=transformers.GenerationConfig(**options, num_blocks=16, max_batch_tokens=32)
+    )
     return [one.generated_tokens for one in made_of.values()]
 
 
