@@ -6,6 +6,7 @@
 // have this kernel: registration.cpp.
 #include "aten.h"
 
+#include <ATen/TracerMode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstring>
@@ -115,6 +116,13 @@ const char* deferral(void** stream) {
 }
 
 void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
+    // `torch.jit.trace` does not record every operator: instead of `convolution` it records the operator that
+    // PyTorch's kernel calls. It is off while a recorded operator runs.
+    if (at::tracer::impl::is_dispatch_enabled() &&
+        op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) {
+        op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+        return;
+    }
     static const Substitutes substitutes{
         alias_on_cpu, [](const at::Generator& generator) { return cpu_generator(draw(generator)); }};
     static const Placement place = on_device;

@@ -4,6 +4,7 @@ once it is fixed."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -324,12 +325,47 @@ def test_the_gradient_of_a_dilated_convolution_is_that_of_a_transposed_one() -> 
         torch.ops.npu.slow_conv_dilated2d_backward(grad, x, w, [3, 2], [1, 1], [0, 0], [1, 1], [True] * 3)
 
 
+def weight_and_gradient() -> torch.nn.Parameter:
+    weight = torch.nn.Parameter(torch.ones(2).npu())
+    weight.grad = torch.ones_like(weight)
+    return weight
+
+
+def test_the_scaler_of_the_wheel_calls_fused_optimizers_as_of_old() -> None:
+    """PyTorch's scaler does not pass itself to them any more."""
+    for scaler, calls in ((torch.npu.amp.GradScaler(), False), (torch.amp.GradScaler("npu"), True)):
+        optimizer = torch.optim.AdamW([weight_and_gradient()], fused=True)
+        scaler.scale(torch.ones(1).npu())
+        if calls:
+            scaler.step(optimizer)
+            continue
+        with pytest.raises(TypeError, match="unexpected keyword argument 'grad_scaler'"):
+            scaler.step(optimizer)
+
+
+@pytest.mark.parametrize("name", ["NpuFusedAdamW", "NpuFusedSGD"])
+def test_closures_of_fused_optimizers_run_without_gradients(name: str) -> None:
+    weight = weight_and_gradient()
+    optimizer = getattr(torch_npu.optim, name)([weight], lr=0.1)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        optimizer.step(lambda: (weight * 2).sum().backward())
+
+
 @pytest.mark.filterwarnings("ignore:torch_npu.npu_rotated")
 def test_rotated_iou_loses_a_threshold() -> None:
     box = torch.tensor([[[1.0, 1, 2, 2, 0]]]).npu()
     assert torch_npu.npu_rotated_iou(box, box, v_threshold=0.5).item() == 1
     with pytest.raises(RuntimeError, match=r"thresholds \[0.0, 0.0, 0.5\]"):
         torch_npu.npu_rotated_iou(box, box, e_threshold=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:triton-ascend is not installed")
+@pytest.mark.skipif(find_spec("triton") is not None, reason="with triton-ascend there is one")
+def test_inductor_has_no_back_end() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="Device npu not supported"):
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(3).npu())
 
 
 def captured(module: torch.nn.Module) -> Callable[..., Any]:
