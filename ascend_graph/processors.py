@@ -72,7 +72,9 @@ PROCESSORS: Mapping[str, Processor] = MappingProxyType(
 )
 
 #: Names that AddConfig takes: those of the architectures, and of processors that the host does not stand for.
-COMPUTE_UNITS = frozenset(_table["compute_units"]["others"]).union(*(one.configs for one in KERNEL_ARCHITECTURES.values()))
+COMPUTE_UNITS = frozenset(_table["compute_units"]["others"]).union(
+    *(one.configs for one in KERNEL_ARCHITECTURES.values())
+)
 
 #: SoC of a process whose environment names none.
 DEFAULT_PROCESSOR = next(iter(PROCESSORS))

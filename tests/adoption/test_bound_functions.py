@@ -310,7 +310,9 @@ def test_a_type_without_a_counterpart_is_named(adopted: Adopt) -> None:
     assert "a schema has no type for py::dict" in one.reason
 
 
-@pytest.mark.parametrize("foreign", ["ms::Tensor &", "const paddle::Tensor &", "std::vector<mindspore::tensor::Tensor>"])
+@pytest.mark.parametrize(
+    "foreign", ["ms::Tensor &", "const paddle::Tensor &", "std::vector<mindspore::tensor::Tensor>"]
+)
 def test_functions_of_another_framework_are_not_counted(adopted: Adopt, foreign: str) -> None:
     ours = f"at::Tensor f(const at::Tensor &x)\n{{\n    {BODY}\n}}\n"
     theirs = f"void g({foreign} x, int64_t n)\n{{\n}}\n"

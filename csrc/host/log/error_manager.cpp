@@ -38,7 +38,8 @@ EXPORTED int32_t ReportPredefinedErrMsg(const char* code, const std::vector<cons
 
 }  // namespace error_message
 
-// The class behind them. Kernel launches that CANN's compiler made ask it for the head of each line of their log.
+// The class behind them. Kernel launches that CANN's compiler made ask it for the head of each line of their
+// log.
 class EXPORTED ErrorManager {
   public:
     static ErrorManager& GetInstance();

@@ -605,6 +605,8 @@ def test_processors_that_cann_does_not_have_are_named(tmp_path: Path) -> None:
     write(tmp_path / "project", files)
     with (
         pytest.warns(ComputeUnitWarning, match=r'First: AddConfig\("ascend910b3"\) names no processor'),
-        pytest.raises(OperatorPackageError, match=r'Second: AddConfig\("ascend91Ob"\) .* write AddConfig\("ascend910b"\)'),
+        pytest.raises(
+            OperatorPackageError, match=r'Second: AddConfig\("ascend91Ob"\) .* write AddConfig\("ascend910b"\)'
+        ),
     ):
         describe(discovered(tmp_path / "project"), tmp_path / "work")

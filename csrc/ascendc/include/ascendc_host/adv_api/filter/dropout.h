@@ -6,7 +6,8 @@
 
 namespace AscendC {
 
-// Modes of DropOut; rows of a misaligned mask end in bytes that do not count. 0 takes the one that fits the sizes.
+// Modes of DropOut; rows of a misaligned mask end in bytes that do not count. 0 takes the one that fits the
+// sizes.
 constexpr uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1;
 constexpr uint32_t DROPOUT_MODE_BYTE_ALIGN = 2;
 constexpr uint32_t DROPOUT_MODE_BIT_ALIGN = 3;
