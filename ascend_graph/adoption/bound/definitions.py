@@ -88,16 +88,7 @@ def _operator(
     try:
         signature = read_signature(one, findings)
     except SignatureError as unreadable:
-        types = "" if function is None else " ".join([function.returns, *(p.type for p in function.parameters)])
-        if function is not None and "Tensor" not in types:
-            return None
-        if foreign := _FOREIGN_TENSOR.search(types):
-            message = f"{one.name} takes or returns {foreign[0]}, which is not PyTorch's: it is not counted"
-            findings.report(one.place, message, name, Severity.WARNING)
-            return None
-        if function is None and re.split(r"::|&", one.written)[-1].strip() not in findings.functions:
-            message = f"{one.name} is bound to {one.written[:80]}, which no source here defines: it is not counted"
-            findings.report(one.place, message, name, Severity.WARNING)
+        if _is_left_out(one, name, findings):
             return None
         return BoundOperator(name, one, reason=f"it is bound without a schema, and {unreadable}")
     assert function is not None
@@ -142,6 +133,23 @@ def _operator(
     evidence += _gradient(one, known)
     implementation = Implementation(name, "PrivateUse1", function, one.written, one.place)
     return BoundOperator(name, one, definition, implementation, problem, evidence)
+
+
+def _is_left_out(one: BoundFunction, name: str, findings: Findings) -> bool:
+    """Return whether a bound function without a schema is no operator of PyTorch, and report why if it looks like one."""
+    function, message = one.function, ""
+    if function is None:
+        if re.split(r"::|&", one.written)[-1].strip() not in findings.functions:
+            message = f"{one.name} is bound to {one.written[:80]}, which no source here defines: it is not counted"
+    else:
+        types = " ".join([function.returns, *(parameter.type for parameter in function.parameters)])
+        if "Tensor" not in types:
+            return True
+        if foreign := _FOREIGN_TENSOR.search(types):
+            message = f"{one.name} takes or returns {foreign[0]}, which is not PyTorch's: it is not counted"
+    if message:
+        findings.report(one.place, message, name, Severity.WARNING)
+    return bool(message)
 
 
 def _gradient(one: BoundFunction, known: Known) -> tuple[str, ...]:

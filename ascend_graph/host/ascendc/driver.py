@@ -25,7 +25,7 @@ from ascend_graph.compilation.objects import ObjectCache, object_key
 from ascend_graph.compilation.precompiled import PrecompiledHeaders, SplitSource, for_preprocessed, is_gcc, split
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.architecture import DAV_3510
-from ascend_graph.host.ascendc import constructors, cores, specializations, translate
+from ascend_graph.host.ascendc import constructors, cores, kernel_handles, specializations, translate
 from ascend_graph.host.ascendc.command import Command, CompilerOptionError, Home, parse
 from ascend_graph.sources import kernels
 
@@ -335,8 +335,8 @@ class _KernelSource:
                 for kernel in found:
                     _write_if_changed(stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
             text += "\n" + "".join(map(translate.launch_stub, found))
-        if self.command.device_only or translate.finds_kernels_by_symbol(text):
-            text += "\n" + translate.registrations(kernels.find_kernels(text))
+        if self.command.device_only or kernel_handles.finds_kernels_by_symbol(text):
+            text += "\n" + kernel_handles.registrations(kernels.find_kernels(text))
         text = translate.rewrite_launches(text, untyped=self.command.stubs is not None)
         return re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", text)
 
