@@ -46,9 +46,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         patch = self._patches.get(fullname)
         if patch is None:
             return None
-        # Each time that the module is loaded: a stand-in for its package may load it twice.
-        others = (finder for finder in list(sys.meta_path) if finder is not self)
-        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
+        # Each time that the module is loaded: a stand-in for its package may load it twice. The finders behind this one
+        # alone: another of this class may patch the same module, and each would ask the other.
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 if self in sys.meta_path else 0 :]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in behind)), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, patch)
         return spec
