@@ -117,8 +117,10 @@ def _check_names(operator: ProjectOperator) -> None:
     for unknown in sorted(operator.compute_units - COMPUTE_UNITS):
         known = difflib.get_close_matches(unknown.lower(), sorted(COMPUTE_UNITS), 1) or sorted(COMPUTE_UNITS)
         text = (
-            f'{operator.prototype.op_type}: AddConfig("{unknown}") names no processor, and a package for a device gets no '
-            f'kernel from it; write AddConfig("{known[0]}")' + f", or one of {', '.join(known[1:])}" * (len(known) > 1)
+            f'{operator.prototype.op_type}: AddConfig("{unknown}") names no processor that is known here, and a package for a '
+            f'device gets no kernel from a name that CANN does not have; write AddConfig("{known[0]}")'
+            + f", or one of {', '.join(known[1:])}"
+            * (len(known) > 1)
         )
         if operator.compute_units.isdisjoint(COMPUTE_UNITS):
             raise OperatorPackageError(text)
