@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "acl/runtime.h"
 #include "ascend_graph/entering.h"
@@ -63,6 +64,9 @@ enum : int { kSum = 10, kMax = 11, kMin = 12 };  // aclrtReduceKind
 
 template <typename T>
 T combine(int kind, T a, T b) {
+    if constexpr (std::is_same_v<T, int32_t>) {  // wraps
+        if (kind == kSum) return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+    }
     if (kind == kSum) return static_cast<T>(a + b);
     return kind == kMax ? std::max(a, b) : std::min(a, b);
 }

@@ -260,6 +260,15 @@ ACL_EXPORT aclError aclrtMemSetAccess(void* address, size_t size, const AccessDe
     if (size != mapping->size)
         return invalid(name + "size " + std::to_string(size) + " must be the mapping's, " +
                        std::to_string(mapping->size));
+    // Where the memory lies nothing keeps a program from it: what a device would refuse is not promised.
+    const int own = mapping->memory->on_device ? 1 : 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (given[i].location.type == own && given[i].flags != kReadAndWrite)
+            return fail(
+                ACL_ERROR_API_NOT_SUPPORT,
+                name + "flags " + std::to_string(given[i].flags) +
+                    ": the host runtime protects no memory; give ACL_RT_MEM_ACCESS_FLAGS_READWRITE, 3");
+    }
     for (size_t i = 0; i < count; ++i)
         mapping->access[{given[i].location.type, given[i].location.id}] = given[i].flags;
     return ACL_SUCCESS;

@@ -216,6 +216,14 @@ def test_virtual_memory(acl: ctypes.CDLL) -> None:
     assert acl.ascendgraphAllocationExtent(pointer(begin + 3 * unit), ctypes.byref(base), ctypes.byref(extent))
     assert (base.value, extent.value) == (begin + 3 * unit, unit)
 
+    # Access to it may be given, and not be taken away: nothing here would refuse what a device then refuses.
+    access = (ctypes.c_uint32 * 6)(3, 0, 1)  # aclrtMemAccessDesc: flags, device, location
+    assert acl.aclrtMemSetAccess(pointer(begin), size(unit), access, size(1)) == 0
+    for flags in (0, 1):
+        access[0] = flags
+        assert acl.aclrtMemSetAccess(pointer(begin), size(unit), access, size(1)) == 200001
+        assert b"the host runtime protects no memory" in acl.aclGetRecentErrMsg()
+
     refused(map_to(begin, first), b"mapped to the address range already")
     refused(map_to(begin + 5 * unit, first), b"must be within one that aclrtReserveMemAddress reserved")
     refused(map_to(begin + 2 * unit, first, 2 * unit), b"size 4194304 must be the size of the physical memory, 2097152")

@@ -127,6 +127,9 @@ static bool memory() {
     CHECK(aclrtSynchronizeStream(stream) == 0 && a[0] == 2 && a[15] == 17);
     CHECK(aclrtReduceAsync(a, b, 64, ACL_RT_MEMCPY_SDMA_AUTOMATIC_MIN, ACL_FLOAT, stream, nullptr) == 0);
     CHECK(aclrtSynchronizeStream(stream) == 0 && a[0] == 2 && a[15] == 2);
+    int32_t most[2] = {INT32_MAX, 5}, by[2] = {1, -7};
+    CHECK(aclrtReduceAsync(most, by, 8, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_INT32, stream, nullptr) == 0);
+    CHECK(most[0] == INT32_MIN && most[1] == -2);  // of the host's memory, when the call returns
     uint16_t half[2] = {aclFloatToFloat16(1.5F), aclFloatToFloat16(-3)}, one[2] = {aclFloatToFloat16(1), 0};
     CHECK(aclrtReduceAsync(half, one, 4, ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX, ACL_FLOAT16, stream, nullptr) ==
           0);
