@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -158,30 +159,30 @@ def _text(node: ast.expr, first: bool, names: Names = MappingProxyType({})) -> s
     return None
 
 
-def _assigned_once(tree: ast.Module) -> dict[ast.AST, Names]:
-    """Return, by node within functions, the names that the innermost function and the module assign once."""
+def _assigned_once(nodes: Sequence[ast.AST]) -> dict[ast.AST, Names]:
+    """Return, by node of a module, the names that the innermost function and the module assign once."""
     found: dict[ast.AST, Names] = {}
     module: dict[str, ast.expr] = {}
-    for scope in ast.walk(tree):
+    for scope in nodes:
         if isinstance(scope, ast.Module | ast.FunctionDef):
-            nodes = scope.body if isinstance(scope, ast.Module) else list(ast.walk(scope))
-            stored = [one.id for one in ast.walk(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+            inside = nodes if isinstance(scope, ast.Module) else list(ast.walk(scope))
+            stored = Counter(one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
             names = {
                 one.targets[0].id: one.value
-                for one in nodes
+                for one in (scope.body if isinstance(scope, ast.Module) else inside)
                 if isinstance(one, ast.Assign)
                 and isinstance(one.targets[0], ast.Name)
-                and stored.count(one.targets[0].id) == 1
+                and stored[one.targets[0].id] == 1
             }
             module = module or names
-            found.update((node, {**module, **names}) for node in ast.walk(scope))
+            found.update(dict.fromkeys(inside, {**module, **names}))
     return found
 
 
-def _nested(tree: ast.Module) -> set[ast.AST]:
+def _nested(nodes: Sequence[ast.AST]) -> set[ast.AST]:
     """Return the string nodes that are docstrings, or parts of another text."""
-    found: set[ast.AST] = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    found: set[ast.AST] = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, (ast.JoinedStr, ast.BinOp, ast.IfExp)):
             found.update(inner for inner in ast.walk(node) if inner is not node)
     return found
@@ -197,6 +198,12 @@ def _raises(node: ast.AST) -> ast.Call | None:
 
 
 @functools.cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a Python file, outer ones first."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def _completing(directory: Path) -> dict[tuple[str, str], bool]:
     """Return, by file and name, whether a reporter that a directory defines adds what to write instead.
 
@@ -204,7 +211,7 @@ def _completing(directory: Path) -> dict[tuple[str, str], bool]:
     """
     found: dict[tuple[str, str], bool] = {}
     for path in sorted(directory.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.FunctionDef) and node.name in _REPORTERS:
                 adds = any(
                     Message("", text, raised=True).says_what_to_write()
@@ -220,11 +227,11 @@ def _completing(directory: Path) -> dict[tuple[str, str], bool]:
 
 def python_messages(path: Path) -> Iterator[Message]:
     """Yield the texts of a Python file; those that are raised or reported are marked."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = _assigned_once(tree)
-    place, nested, raised, completed = path.relative_to(ROOT).as_posix(), _nested(tree), set(), set()
+    nodes = _nodes(path)
+    names = _assigned_once(nodes)
+    place, nested, raised, completed = path.relative_to(ROOT).as_posix(), _nested(nodes), set(), set()
     completing = _completing(path.parent)
-    for node in ast.walk(tree):
+    for node in nodes:
         if call := _raises(node):
             given = [*call.args[:1], *(keyword.value for keyword in call.keywords[:1])]
             raised.update(given)
@@ -233,7 +240,7 @@ def python_messages(path: Path) -> Iterator[Message]:
             name = ast.unparse(call.func).rpartition(".")[2]
             if name in _ADVISED or completing.get((path.name, name), completing.get(("", name), False)):
                 completed.update(given)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.expr) and node not in nested:
             for text in dict.fromkeys([_text(node, True, names[node]), _text(node, False, names[node])]):
                 if text:

@@ -1,10 +1,10 @@
 // One boxed PrivateUse1 kernel for every operator: a plan, made once from the prototype, says how a call
 // becomes the arguments of an aclnn function. The Python side is ascend_graph/eager/operators.py.
-#include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TypeProperties.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/csrc/Export.h>
+#include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -17,6 +17,12 @@
 #include "shape_program.h"
 
 namespace py = pybind11;
+
+// Of torch/csrc/jit/python/pybind_utils.h the one function that is called: the header takes longer to compile than all
+// others that are here.
+namespace torch::jit {
+TORCH_PYTHON_API py::object toPyObject(IValue ivalue);
+}
 
 namespace ascend_graph::eager {
 namespace {

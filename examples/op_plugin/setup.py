@@ -22,7 +22,7 @@ INCLUDE = os.path.join(os.path.dirname(torch_npu.__file__), "include")
 def registrations(functions):
     """C++ that declares, defines and implements the functions of the yaml."""
     types = {"Tensor": "const at::Tensor&", "int": "int64_t", "float": "double", "bool": "bool"}
-    lines = ["#include <torch/extension.h>", "", "namespace op_api {"]
+    lines = ["#include <torch/csrc/utils/pybind.h>", "#include <torch/library.h>", "", "namespace op_api {"]
     schemas = [(text, parse_schema(text)) for text in functions]
     for text, schema in schemas:
         if len(schema.returns) != 1 or any(str(a.type) not in types for a in schema.arguments):

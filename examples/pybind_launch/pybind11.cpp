@@ -1,6 +1,6 @@
 // The Python module add_custom: launches the kernel on PyTorch's current stream.
-#include <pybind11/pybind11.h>
-#include <torch/extension.h>
+#include <ATen/ATen.h>
+#include <torch/csrc/utils/pybind.h>  // torch/extension.h takes three times as long to compile
 
 #include "aclrtlaunch_add_custom.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"

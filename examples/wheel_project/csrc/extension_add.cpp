@@ -1,5 +1,6 @@
 // myops::my_op: forward through aclnnAddCustom, backward, autograd and Meta.
-#include <torch/extension.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include "function.h"
 #include "op_plugin/include/npu_cpp_extension.h"
@@ -25,12 +26,12 @@ std::tuple<at::Tensor, at::Tensor> my_op_backward_impl_meta(const at::Tensor& se
 
 at::Tensor my_op_impl(const at::Tensor& self, const at::Tensor& other) {
     static auto op =
-        torch::Dispatcher::singleton().findSchemaOrThrow("myops::my_op", "").typed<decltype(my_op_impl)>();
+        c10::Dispatcher::singleton().findSchemaOrThrow("myops::my_op", "").typed<decltype(my_op_impl)>();
     return op.call(self, other);
 }
 
 std::tuple<at::Tensor, at::Tensor> my_op_backward_impl(const at::Tensor& self) {
-    static auto op = torch::Dispatcher::singleton()
+    static auto op = c10::Dispatcher::singleton()
                          .findSchemaOrThrow("myops::my_op_backward", "")
                          .typed<decltype(my_op_backward_impl)>();
     return op.call(self);

@@ -1,5 +1,5 @@
 // The schemas of myops, and the Python binding.
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>  // and Python of tensors; torch/extension.h takes three times as long to compile
 #include <torch/library.h>
 
 #include "function.h"
