@@ -209,6 +209,17 @@ def test_a_tangent_is_differentiated_backwards(define: Define) -> None:
         assert not tangent(operator, x, x=v).requires_grad
 
 
+@pytest.mark.parametrize("forward", [None, lambda ctx, dx, dw, *, y: dx * y])
+def test_a_gradient_has_a_tangent(define: Define, forward: Any) -> None:
+    operator = define(kernel=lambda x, *_: x.exp(), backward=lambda ctx, grad, *, y: (grad * y, None), forward=forward)
+    x = X.clone().requires_grad_()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, V)
+        (grad,) = torch.autograd.grad(operator(dual).sum(), dual, create_graph=True)
+        torch.testing.assert_close(forward_ad.unpack_dual(grad).tangent, X.exp() * V)
+    assert torch.autograd.gradgradcheck(operator, (X.double().requires_grad_(),), check_fwd_over_rev=True)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # refusals
 
