@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from ascend_graph.registration.request import RegistrationError
 HEADER = """
 REG_OP(FwdScale).INPUT(x, ALL()).OPTIONAL_INPUT(w, ALL()).OUTPUT(y, ALL()).ATTR(times, Int, 2)
     .OP_END_FACTORY_REG(FwdScale)
+REG_OP(FwdCat).DYNAMIC_INPUT(xs, ALL()).OUTPUT(y, ALL()).ATTR(times, Int, 1).OP_END_FACTORY_REG(FwdCat)
 REG_OP(FwdSum).DYNAMIC_INPUT(xs, ALL()).OUTPUT(y, ALL()).OUTPUT(index, ALL()).OP_END_FACTORY_REG(FwdSum)
 """
 SCALE = "scale(Tensor x, Tensor? w=None, int times=2) -> Tensor"
@@ -167,6 +169,37 @@ def test_lists_and_outputs_of_integers(define: Define) -> None:
     )
     assert torch.func.jvp(lambda a, b: derived([a, b])[0], (X, W), (V, U))[1].tolist() == (V + U).tolist()
     assert torch.func.grad(lambda a: derived([a, a])[0].sum())(X).tolist() == [2, 2]
+
+
+def keep_sizes(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.sizes = [len(x) for x in inputs[0]]
+
+
+@pytest.mark.parametrize("several", [list, tuple])
+@pytest.mark.parametrize(
+    ("schema", "backward"),
+    [
+        ("joined(Tensor[] xs) -> Tensor", lambda ctx, grad, *, xs: grad.split([len(x) for x in xs])),
+        ("joined(Tensor[] xs) -> Tensor", (lambda ctx, grad: grad.split(ctx.sizes), keep_sizes)),
+        ("joined(Tensor[] xs, int times=1) -> Tensor", lambda ctx, grad, *, xs: grad.split([len(x) for x in xs])),
+    ],
+)
+def test_tensors_are_the_gradients_of_the_elements_of_the_only_list(
+    define: Define, schema: str, backward: Any, several: Any
+) -> None:
+    function, *setup = backward if isinstance(backward, tuple) else (backward,)
+
+    @functools.wraps(function)
+    def returned(ctx: Any, grad: Any, **saved: Any) -> Any:
+        return several(function(ctx, grad, **saved))
+
+    operator = define(
+        "FwdCat", schema, lambda xs, times=1: torch.cat(xs), meta=torch.cat, backward=(returned, *setup) if setup else returned
+    )
+    for count in (1, 2):
+        leaves = [X.clone().requires_grad_() for _ in range(count)]
+        (operator(leaves) * torch.arange(2.0 * count)).sum().backward()
+        assert [x.grad.tolist() for x in leaves if x.grad is not None] == [[2.0 * n, 2.0 * n + 1] for n in range(count)]
 
 
 def cubed(define: Define) -> Any:
