@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.testing._internal.logging_tensor import LoggingTensorMode
 
 import ascend_graph
 from ascend_graph.autograd import GradientError
@@ -200,6 +201,30 @@ def test_tensors_are_the_gradients_of_the_elements_of_the_only_list(
         leaves = [X.clone().requires_grad_() for _ in range(count)]
         (operator(leaves) * torch.arange(2.0 * count)).sum().backward()
         assert [x.grad.tolist() for x in leaves if x.grad is not None] == [[2.0 * n, 2.0 * n + 1] for n in range(count)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_operator_of_custom_op_takes_a_gradient(compiled: bool) -> None:
+    @torch.library.custom_op("by_custom_op::squared", mutates_args=())
+    def squared(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    overload = torch.ops.by_custom_op.squared.default
+    registered = ascend_graph.register_kernel(
+        eager=overload, shape="x[*s] -> y[*s]", backward=lambda ctx, grad, *, x: 2 * x * grad
+    )
+    torch._dynamo.reset()
+    function = torch.compile(overload, backend="aot_eager", fullgraph=True) if compiled else overload
+    x = X.clone().requires_grad_()
+    function(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2, 4]
+    assert torch.func.grad(lambda x: overload(x).sum())(X).tolist() == [2, 4]
+    registered.unregister()
+    with LoggingTensorMode():  # a mode finds kernels in a table of its own
+        y = overload(X.clone().requires_grad_())
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
 
 
 def cubed(define: Define) -> Any:
