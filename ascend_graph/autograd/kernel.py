@@ -46,8 +46,7 @@ def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -
         if not torch._C._are_functorch_transforms_active():
             tensors = list(unwrap_dead_wrappers(tuple(tensors)))
         call = _Call(keyset, rebuild(args, slots, [None] * len(tensors)), kwargs, slots)
-        duals = has_tangent(tensors)
-        if duals:
+        if has_tangent(tensors):
             unpacked = [torch._VF._unpack_dual(tensor, level=0) for tensor in tensors]
             primals = [primal for primal, _ in unpacked]
             call.tangents = functools.partial(
@@ -61,8 +60,8 @@ def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -
             made = _apply(recorded, call, *tensors)
             return call.output(made)
         with torch._C._AutoDispatchBelowAutograd():
-            output = call.run(overload, primals if duals else tensors)
-        return with_tangents(output, call.tangents(output)) if duals else output
+            output = call.run(overload, tensors if call.tangents is None else primals)
+        return output if call.tangents is None else with_tangents(output, call.tangents(output))
 
     return kernel
 

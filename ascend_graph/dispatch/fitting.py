@@ -79,9 +79,10 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
         if tensor.name not in tensors:
             what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
             raise refuse(f"{tensor.name} {what}; expected one of the tensor arguments: {', '.join(tensors) or 'none'}")
-        if (given := types[tensors[tensor.name]]) not in _TENSORS:
-            raise refuse(f"{tensor.name} is a {given}; {_NESTED}")
-        is_list = _is_list(given)
+        type_ = types[tensors[tensor.name]]
+        if type_ not in _TENSORS:
+            raise refuse(f"{tensor.name} is a {type_}; {_NESTED}")
+        is_list = _is_list(type_)
         bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
         if is_list and tensor.index is None and not bare:
             raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")

@@ -117,8 +117,9 @@ inline variable_list directions_of(const variable_list& inputs) {
     return directions;
 }
 
-// The tangents of the outputs that are there, given those of the inputs. The gradient is linear in the gradients of
-// the outputs, and its derivative by them is the tangent: torch.autograd.functional.jvp finds it so.
+// The tangents of the outputs that are there, given those of the inputs. The gradient is linear in the
+// gradients of the outputs, and its derivative by them is the tangent: torch.autograd.functional.jvp finds it
+// so.
 template <typename T>
 variable_list tangents_of(const char* op, torch::autograd::CppNode<T>& node, const variable_list& given,
                           const variable_list& outputs) {
@@ -178,8 +179,9 @@ inline variable_list with_tangents(const variable_list& outputs, const variable_
     return made;
 }
 
-// Gives the outputs of a recorded call their tangents in place, and what it saved of them, too: so the backward
-// pass can be differentiated in forward mode. The tangents themselves are computed from arguments without any.
+// Gives the outputs of a recorded call their tangents in place, and what it saved of them, too: so the
+// backward pass can be differentiated in forward mode. The tangents themselves are computed from arguments
+// without any.
 template <typename T>
 void add_tangents(const char* op, const NodePointer& node, const variable_list& inputs,
                   const variable_list& outputs) {
@@ -194,8 +196,7 @@ void add_tangents(const char* op, const NodePointer& node, const variable_list& 
     save(std::move(primals));
     const variable_list tangents = tangents_of<T>(op, made, directions_of(inputs), outputs);
     for (size_t n = 0; n < outputs.size(); ++n) {
-        if (tangents[n].defined())
-            outputs[n]._set_fw_grad(tangents[n], /*level=*/0, /*is_inplace_op=*/false);
+        if (tangents[n].defined()) outputs[n]._set_fw_grad(tangents[n], /*level=*/0, /*is_inplace_op=*/false);
     }
     for (at::Tensor& tensor : saved) {
         if (tensor.defined() && tensor.grad_fn() == node) tensor = outputs[tensor.output_nr()];
@@ -218,8 +219,8 @@ auto differentiate(const char* op, Args&&... args) -> torch::autograd::forward_t
         return detail::record<T>(node, /*keep=*/false, std::forward<Args>(args)...);
     if (!at::GradMode::is_enabled() || !any_variable_requires_grad(inputs)) {
         const auto outputs = detail::record<T>(node, /*keep=*/true, detail::primal(args)...);
-        const auto tangents =
-            detail::tangents_of<T>(op, static_cast<CppNode<T>&>(*node), detail::directions_of(inputs), detail::listed(outputs));
+        const auto tangents = detail::tangents_of<T>(op, static_cast<CppNode<T>&>(*node),
+                                                     detail::directions_of(inputs), detail::listed(outputs));
         return detail::with_tangents(outputs, tangents);
     }
     const auto outputs = detail::record<T>(node, /*keep=*/true, std::forward<Args>(args)...);

@@ -195,7 +195,11 @@ def test_tensors_are_the_gradients_of_the_elements_of_the_only_list(
         return several(function(ctx, grad, **saved))
 
     operator = define(
-        "FwdCat", schema, lambda xs, times=1: torch.cat(xs), meta=torch.cat, backward=(returned, *setup) if setup else returned
+        "FwdCat",
+        schema,
+        lambda xs, times=1: torch.cat(xs),
+        meta=torch.cat,
+        backward=(returned, *setup) if setup else returned,
     )
     for count in (1, 2):
         leaves = [X.clone().requires_grad_() for _ in range(count)]

@@ -264,7 +264,11 @@ def test_signature_differences_are_refused(define: Define, relation: str, match:
     ("schema", "relation", "match"),
     [
         ("nested(Tensor[][] xs) -> Tensor", "xs[i][*s] -> y[*s]", r"xs is a List\[List\[Tensor\]\]; .* pass meta="),
-        ("named(Dict(str, Tensor) xs) -> Tensor", "xs[*s] -> y[*s]", r"xs is a Dict\[str, Tensor\]; expected Tensor or"),
+        (
+            "named(Dict(str, Tensor) xs) -> Tensor",
+            "xs[*s] -> y[*s]",
+            r"xs is a Dict\[str, Tensor\]; expected Tensor or",
+        ),
         ("nests(Tensor x) -> Tensor[][]", "x[*s] -> ys[i < 2][*s]", r"output ys is a List\[List\[Tensor\]\]; expected"),
     ],
 )

@@ -71,7 +71,9 @@ def test_a_gradient_has_a_tangent(operators: Operators) -> None:
         return 2 * scale * grad_y * grad_dx, 2 * scale * x * grad_dx
 
     with forward_ad.dual_level():
-        with pytest.raises(NotImplementedError, match=r"::square_grad: forward-mode .*::square_grad_grad has no gradient"):
+        with pytest.raises(
+            NotImplementedError, match=r"::square_grad: forward-mode .*::square_grad_grad has no gradient"
+        ):
             of_gradient()
         library = torch.library.Library(operators("Square").namespace, "IMPL")
         library.impl("square_grad_grad", last, "AutogradPrivateUse1")
