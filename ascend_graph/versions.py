@@ -211,12 +211,14 @@ def register_fake(library: Any, name: str, function: Callable[..., Any]) -> None
     override_kernel(library, qualified, construct_meta_kernel(qualified, entry), "Meta")
 
 
-def override_kernel(library: Any, name: str, function: Callable[..., Any], key: str) -> None:
+def override_kernel(
+    library: Any, name: str, function: Callable[..., Any], key: str, *, with_keyset: bool = False
+) -> None:
     """Register a Python kernel over one that Python registered before."""
     if _takes_override(library.impl):
-        library.impl(name, function, key, allow_override=True)
+        library.impl(name, function, key, with_keyset=with_keyset, allow_override=True)
     else:
-        library.m.impl(name, key, function, False)  # what library.impl does when it has nothing to refuse
+        library.m.impl(name, key, function, with_keyset)  # what library.impl does when it has nothing to refuse
 
 
 def _takes_override(method: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ascend_graph.autograd import GradientError
-from ascend_graph.autograd.formulas import Formula
+from ascend_graph.autograd.formulas import Formula, separate
 from ascend_graph.autograd.saved_call import SavedCall, given_back, has_keywords
 from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import OpSchema
@@ -56,10 +56,10 @@ def gradient_function(function: Function, binding: Binding) -> Formula:
     _check_takes(function, schema, "the gradient", _gradients(schema), keywords=saved.asked)
     positional = [argument for argument in schema.arguments if not argument.kwarg_only]
     tensors = [argument.name for argument in schema.arguments if argument.is_tensor]
+    only_list = len(tensors) == 1 and any(a.is_tensor and a.list_depth for a in schema.arguments)
 
     def backward(ctx: Any, *grads: Any) -> Any:
-        made = function(ctx, *grads, **saved.values(ctx))
-        gradients = list(made) if isinstance(made, tuple | list) else [made]
+        gradients = separate(function(ctx, *grads, **saved.values(ctx)), only_list)
         if len(gradients) == len(tensors) != len(positional):
             by_name = dict(zip(tensors, gradients, strict=True))
             gradients = [by_name.get(argument.name) for argument in positional]

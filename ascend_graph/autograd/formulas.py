@@ -97,9 +97,26 @@ def flatten_optional(values: Sequence[Any], slots: Slots) -> list[Any]:
     return found
 
 
+def separate(made: Any, only_list: bool) -> list[Any]:
+    """Return the gradients that a function returned, one for each argument.
+
+    Args:
+        made: A gradient, or several.
+        only_list: True if there is one argument, and it is a list: then tensors are the gradients of its elements.
+
+    >>> separate([1, 2], only_list=False), separate(([None], 2), only_list=False)
+    ([1, 2], [[None], 2])
+    >>> len(separate([torch.ones(1), None], only_list=True))
+    1
+    """
+    if not isinstance(made, tuple | list):
+        return [made]
+    return [made] if only_list and any(isinstance(part, torch.Tensor) for part in made) else list(made)
+
+
 def flat_gradients(overload: Any, slots: Slots, made: Any) -> list[Any]:
     """Return the gradients of the tensors, taken from those of the arguments."""
-    gradients = list(made) if isinstance(made, tuple | list) else [made]
+    gradients = separate(made, only_list=len(slots) == 1 and isinstance(slots[0], tuple))
     arguments = overload._schema.arguments
 
     def refuse(what: str) -> GradientError:

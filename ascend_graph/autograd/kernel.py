@@ -8,6 +8,7 @@ for each transform.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ from ascend_graph.autograd.formulas import (
     rebuild,
     set_up,
 )
-from ascend_graph.autograd.tangents import Tangents, has_tangent
+from ascend_graph.autograd.tangents import Tangents, has_tangent, with_tangents
 
 
 def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -> Function:
@@ -44,18 +45,23 @@ def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -
         slots, tensors = flatten(args)
         if not torch._C._are_functorch_transforms_active():
             tensors = list(unwrap_dead_wrappers(tuple(tensors)))
+        call = _Call(keyset, rebuild(args, slots, [None] * len(tensors)), kwargs, slots)
         if has_tangent(tensors):
             unpacked = [torch._VF._unpack_dual(tensor, level=0) for tensor in tensors]
-            primals = rebuild(args, slots, [primal for primal, _ in unpacked])
-            output = kernel(keyset, *primals, **kwargs)
-            tangents = rebuild(args, slots, [dual for _, dual in unpacked])
-            return Tangents(overload, backward, tangent).of(primals, kwargs, output, slots, tangents)
-        call = _Call(keyset, rebuild(args, slots, [None] * len(tensors)), kwargs, slots)
+            primals = [primal for primal, _ in unpacked]
+            call.tangents = functools.partial(
+                Tangents(overload, backward, tangent).of,
+                rebuild(args, slots, primals),
+                kwargs,
+                slots=slots,
+                tangents=rebuild(args, slots, [dual for _, dual in unpacked]),
+            )
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             made = _apply(recorded, call, *tensors)
             return call.output(made)
         with torch._C._AutoDispatchBelowAutograd():
-            return call.run(overload, tensors)
+            output = call.run(overload, tensors if call.tangents is None else primals)
+        return output if call.tangents is None else with_tangents(output, call.tangents(output))
 
     return kernel
 
@@ -75,6 +81,8 @@ class _Call:
     outputs: tuple[Any, ...] = ()
     output_slots: Slots = ()
     several: bool = False
+    #: Tangents of the output's tensors, given the output; None if no argument has one, and once they are computed.
+    tangents: Function | None = None
 
     def run(self, overload: Any, tensors: Sequence[torch.Tensor]) -> Any:
         """Call the operator's kernel below autograd."""
@@ -102,6 +110,8 @@ def _recorded(overload: Any, gradient: Formula) -> Any:
         call.several = isinstance(output, tuple)
         call.output_slots, made = flatten(values)
         call.outputs = rebuild(values, call.output_slots, [None] * len(made))
+        ctx.ascend_graph_tangents = call.tangents and functools.partial(call.tangents, output)
+        call.tangents = None
         ctx.ascend_graph_slots = slots, call.outputs, call.output_slots
         ctx.ascend_graph_zeros = [(t.shape, {"dtype": t.dtype, "device": t.device}) for t in made]
         torch.autograd.function.FunctionCtx.set_materialize_grads(ctx, False)
@@ -114,10 +124,16 @@ def _recorded(overload: Any, gradient: Formula) -> Any:
         made = gradient.function(ctx, *rebuild(outputs, output_slots, grads))
         return (None, *flat_gradients(overload, slots, made))
 
+    def jvp(ctx: Any, *_: Any) -> tuple[Any, ...]:
+        # Here the outputs have their history, and what the gradient needs is not saved yet: it is with its tangents,
+        # so that the backward pass can be differentiated in forward mode.
+        found, ctx.ascend_graph_tangents = ctx.ascend_graph_tangents, None
+        return tuple(found())
+
     def set_materialize_grads(ctx: Any, value: bool) -> None:
         ctx.ascend_graph_materializes = value
 
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward), "jvp": staticmethod(jvp)}
     name = f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}"
     made: Any = type(name, (torch.autograd.Function,), methods)
     made._backward_cls.set_materialize_grads = set_materialize_grads

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._library.autograd import make_autograd_impl
+from torch._library.custom_ops import OPDEFS
 from torch._library.utils import is_functional_schema
 
 from ascend_graph.autograd import (
@@ -39,6 +41,7 @@ from ascend_graph.autograd.saved_call import SavedCall, given_back
 from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import OpSchema, read_schema, single_overload
 from ascend_graph.shapes import Relation
+from ascend_graph.versions import override_kernel
 
 #: Lookup of all registrations by op type or torch operator name; each has ``overload`` and ``binding``.
 Find = Callable[[str], Sequence[Any]]
@@ -52,13 +55,19 @@ class GradientHandle:
     """Handle of a registered gradient, by which it is unregistered."""
 
     _library: torch.library.Library | None
+    _overload: Any
 
     def remove(self) -> None:
         """Unregister the gradient. A second call does nothing."""
-        if self._library is not None:
-            _live.remove(self._library)
-            self._library._destroy()
-            self._library = None
+        if self._library is None:
+            return
+        _live.remove(self._library)
+        self._library._destroy()
+        self._library = None
+        definition = _custom_op_without_gradient(self._overload.name())
+        if definition is not None:
+            # The dispatcher has the kernel of custom_op again; torch's second table, for modes, keeps the last function.
+            _register(self._overload, make_autograd_impl(self._overload, definition))._destroy()
 
 
 # A library that nobody holds takes its registrations back when it is collected.
@@ -171,17 +180,28 @@ def register_gradient(overload: Any, gradient: Gradient | None, tangent: Gradien
         raise GradientError(f"{name} has a gradient already; leave backward= and forward= out")
     backward = refused_backward(overload) if gradient is None else gradient.formula
     kernel = autograd_kernel(overload, backward, None if tangent is None else tangent.formula)
+    library = _register(overload, kernel)
+    _live.append(library)
+    return GradientHandle(library, overload)
+
+
+def _register(overload: Any, kernel: Any) -> torch.library.Library:
     library = torch.library.Library(overload.namespace, "FRAGMENT")
     try:
         with warnings.catch_warnings():
             # The word that there is no gradient makes room for one.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-            library.impl(name.partition("::")[2], kernel, "Autograd", with_keyset=True)
+            override_kernel(library, overload.name(), kernel, "Autograd", with_keyset=True)
     except BaseException:
         library._destroy()
         raise
-    _live.append(library)
-    return GradientHandle(library)
+    return library
+
+
+def _custom_op_without_gradient(name: str) -> Any:
+    """Return the definition by ``torch.library.custom_op``, whose kernel reports that there is no gradient; or None."""
+    definition = OPDEFS.get(name)
+    return definition if definition is not None and definition._backward_fn is None else None
 
 
 def refuses_itself(overload: Any) -> bool:
@@ -195,7 +215,7 @@ def has_gradient(overload: Any) -> bool:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if any(has(name, key) for key in ("AutogradPrivateUse1", "CompositeImplicitAutograd")):
         return True
-    return has(name, "Autograd") and not refuses_itself(overload)
+    return has(name, "Autograd") and not refuses_itself(overload) and _custom_op_without_gradient(name) is None
 
 
 def _found(name: str, schema: OpSchema, find: Find | None) -> Any:

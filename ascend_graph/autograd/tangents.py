@@ -41,6 +41,15 @@ def has_tangent(tensors: Sequence[torch.Tensor]) -> bool:
     return any(torch._VF._unpack_dual(tensor, level=0)[1] is not None for tensor in tensors)
 
 
+def with_tangents(output: Any, tangents: Sequence[Any]) -> Any:
+    """Return an operator's output with the tangents of its tensors."""
+    values = listed(output)
+    slots, tensors = flatten(values)
+    duals = [t if v is None else torch._VF._make_dual(t, v, level=0) for t, v in zip(tensors, tangents, strict=True)]
+    rebuilt = rebuild(values, slots, duals)
+    return rebuilt if isinstance(output, tuple) else rebuilt[0]
+
+
 def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
@@ -55,8 +64,8 @@ class Tangents:
 
     def of(
         self, primals: tuple[Any, ...], kwargs: dict[str, Any], output: Any, slots: Slots, tangents: tuple[Any, ...]
-    ) -> Any:
-        """Return the output with its tangents.
+    ) -> list[Any]:
+        """Return the tangents of the output's tensors, None for zero.
 
         Args:
             primals: The positional arguments without their tangents.
@@ -76,12 +85,8 @@ class Tangents:
         values = listed(output)
         output_slots, tensors = flatten(values)
         if self.tangent is None:
-            made = self.derived(ctx, values, output_slots, tensors, slots, tangents)
-        else:
-            made = self.given(self.tangent, ctx, primals, output_slots, tensors, slots, tangents)
-        duals = [t if v is None else torch._VF._make_dual(t, v, level=0) for t, v in zip(tensors, made, strict=True)]
-        rebuilt = rebuild(values, output_slots, duals)
-        return rebuilt if isinstance(output, tuple) else rebuilt[0]
+            return self.derived(ctx, values, output_slots, tensors, slots, tangents)
+        return self.given(self.tangent, ctx, primals, output_slots, tensors, slots, tangents)
 
     def given(
         self,

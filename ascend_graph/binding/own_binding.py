@@ -42,7 +42,8 @@ def own_binding(schema: OpSchema, relation: Relation | None = None) -> Binding:
     ({'self': 'self', 'dim': 'dim'}, ['out0'])
     """
     positions = {argument.name: n for n, argument in enumerate(schema.arguments)}
-    inputs = {n: given_tensor(a) for n, a in enumerate(schema.arguments) if a.is_tensor}
+    # Tensors in lists of lists are no inputs: neither relations nor graphs have them.
+    inputs = {n: given_tensor(a) for n, a in enumerate(schema.arguments) if a.is_tensor and a.list_depth <= 1}
     attrs = {n: _attr(a, _ATTRS[a.kind, a.list_depth]) for n, a in enumerate(schema.arguments) if _is_attr(a)}
     written = [n for n in inputs if schema.arguments[n].mutated]
     fresh = [n for n, r in enumerate(schema.returns) if r.alias_of is None and r.kind is ArgumentKind.TENSOR]

@@ -74,7 +74,7 @@ _ATTR_KINDS: Mapping[AttrType, tuple[tuple[ArgumentKind, ...], tuple[int, ...]]]
 def _input_accepts(parameter: Parameter, argument: SchemaArgument) -> bool:
     dynamic = parameter.kind is ParameterKind.DYNAMIC
     if argument.is_tensor:
-        return dynamic or argument.list_depth == 0
+        return argument.list_depth <= dynamic
     constant = argument.kind in (*_NUMBERS, ArgumentKind.FLOAT, ArgumentKind.COMPLEX) and argument.list_depth <= 1
     return constant and not dynamic
 

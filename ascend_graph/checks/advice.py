@@ -7,7 +7,7 @@ from collections.abc import Mapping
 #: By check: what most often makes it fail; and, after the colon, what to write.
 ADVICE: Mapping[str, str] = {
     "runs": "a tail that is not a multiple of 32 bytes, or a size of 0: copy it with DataCopyPad, and return early for 0",
-    "arguments": "the kernel writes its input: write to a copy, or declare Tensor(a!) in the schema",
+    "arguments": "the kernel writes or returns its input: work on a copy, or declare what it writes, Tensor(a!)",
     "repeats": "elements that are not written, or an accumulator that does not begin at 0: write the whole output",
     "reference": "another formula, or too strict a tolerance: correct one of both, or pass rtol= and atol=",
     "meta": "the relation or meta function gives another shape or dtype than the kernel: correct shape= or meta=",

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch._library.custom_ops import OPDEFS
 from torch._library.simple_registry import singleton as _simple_registry
-from torch._library.utils import can_generate_trivial_fake_impl
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map_only
 
@@ -76,9 +75,9 @@ def existing_meta(overload: torch._ops.OpOverload) -> str | None:
 
 
 def _only_complains(name: str, overload: torch._ops.OpOverload) -> bool:
-    """Return whether the meta function is the default of ``torch.library.custom_op``, which only raises."""
+    """Return whether the meta function is the default of ``torch.library.custom_op``: it raises, or has nothing to say."""
     definition = OPDEFS.get(name)
-    return definition is not None and definition._abstract_fn is None and not can_generate_trivial_fake_impl(overload)
+    return definition is not None and definition._abstract_fn is None
 
 
 def check_takes_meta(overload: torch._ops.OpOverload) -> None:

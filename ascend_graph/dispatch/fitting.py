@@ -50,6 +50,15 @@ def _is_list(type_: Any) -> bool:
     return str(type_).removeprefix("Optional[").startswith("List[")
 
 
+#: Types of tensors that a relation gives.
+_TENSORS = frozenset(
+    {"Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]"}
+    | {"Optional[List[Tensor]]", "Optional[List[Optional[Tensor]]]"}
+)
+
+_NESTED = "expected Tensor or Tensor[], for relations give these alone. Use such a type in the schema, or pass meta="
+
+
 def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, str]) -> _Fitted:
     subject = f"{schema.name}{f'.{schema.overload_name}' if schema.overload_name else ''}"
 
@@ -70,7 +79,10 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
         if tensor.name not in tensors:
             what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
             raise refuse(f"{tensor.name} {what}; expected one of the tensor arguments: {', '.join(tensors) or 'none'}")
-        is_list = _is_list(types[tensors[tensor.name]])
+        type_ = types[tensors[tensor.name]]
+        if type_ not in _TENSORS:
+            raise refuse(f"{tensor.name} is a {type_}; {_NESTED}")
+        is_list = _is_list(type_)
         bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
         if is_list and tensor.index is None and not bare:
             raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")
@@ -128,6 +140,8 @@ def _fit_output(
         if not number:
             raise refuse(f"output {output.name} is a {returned.type}, not a tensor; write '{output.name} = 0'")
         return
+    if str(returned.type) not in _TENSORS:
+        raise refuse(f"output {output.name} is a {returned.type}; {_NESTED}")
     if number:
         return
     if _is_list(returned.type) != (output.index is not None) and not all(

@@ -60,10 +60,14 @@ auto record(NodePointer& node, bool keep, Args&&... args) -> torch::autograd::fo
     auto outputs = T::forward(&made.ctx_, std::forward<Args>(args)...);
     const auto view_as_self = [](const at::Tensor& x) { return x.view_as(x); };
     const auto no_tangents = [](const variable_list&, const variable_list&) { return variable_list(); };
+    // Tangents are added later, with what is saved for the gradient.
+    std::optional<c10::AutoFwGradMode> later;
+    if (std::any_of(inputs.begin(), inputs.end(), has_tangent)) later.emplace(false);
     auto wrapped =
         _wrap_outputs(inputs, made.ctx_.get_non_differentiable(), made.ctx_.get_and_bump_dirty(),
                       to_optional(outputs), executable ? node : NodePointer(), no_tangents, {}, view_as_self,
                       /*pure_view=*/false);
+    later.reset();
     for (const auto& output : wrapped) {
         if (executable) made.output_info_.emplace_back(output.value());
     }
@@ -106,10 +110,18 @@ class WithoutInterpreterLock {
 
 constexpr const char* kDetached = "a gradient that it returns does not depend on those that it is given";
 
-// The tangents of the outputs that are there. The gradient is linear in the gradients of the outputs, and its
-// derivative by them is the tangent: torch.autograd.functional.jvp finds it so.
+inline variable_list directions_of(const variable_list& inputs) {
+    variable_list directions;
+    for (const at::Tensor& input : inputs)
+        directions.push_back(input.defined() ? input._fw_grad(/*level=*/0) : at::Tensor());
+    return directions;
+}
+
+// The tangents of the outputs that are there, given those of the inputs. The gradient is linear in the
+// gradients of the outputs, and its derivative by them is the tangent: torch.autograd.functional.jvp finds it
+// so.
 template <typename T>
-variable_list tangents_of(const char* op, torch::autograd::CppNode<T>& node, const variable_list& inputs,
+variable_list tangents_of(const char* op, torch::autograd::CppNode<T>& node, const variable_list& given,
                           const variable_list& outputs) {
     using namespace torch::autograd;
     const bool in_transform =
@@ -130,10 +142,10 @@ variable_list tangents_of(const char* op, torch::autograd::CppNode<T>& node, con
         const variable_list made = T::backward(&node.ctx_, grads);
         for (size_t n = 0, input = 0; n < node.is_variable_input_.size(); ++n) {
             if (!node.is_variable_input_[n]) continue;
-            const at::Tensor& given = inputs[input++];
-            if (!made[n].defined() || !has_tangent(given)) continue;
+            const at::Tensor& direction = given[input++];
+            if (!made[n].defined() || !direction.defined()) continue;
             if (!made[n].requires_grad()) no_tangent(op, kDetached);
-            directions.push_back(given._fw_grad(/*level=*/0));
+            directions.push_back(direction);
             gradients.push_back(like(made[n], directions.back()));
         }
     }
@@ -167,6 +179,31 @@ inline variable_list with_tangents(const variable_list& outputs, const variable_
     return made;
 }
 
+// Gives the outputs of a recorded call their tangents in place, and what it saved of them, too: so the
+// backward pass can be differentiated in forward mode. The tangents themselves are computed from arguments
+// without any.
+template <typename T>
+void add_tangents(const char* op, const NodePointer& node, const variable_list& inputs,
+                  const variable_list& outputs) {
+    auto& made = static_cast<torch::autograd::CppNode<T>&>(*node);
+    const auto save = [&](variable_list tensors) {
+        made.ctx_.save_for_backward(std::move(tensors));
+        made.save_variables_to_ctx();
+    };
+    variable_list saved = made.ctx_.get_saved_variables();
+    variable_list primals;
+    for (const at::Tensor& tensor : saved) primals.push_back(primal(tensor));
+    save(std::move(primals));
+    const variable_list tangents = tangents_of<T>(op, made, directions_of(inputs), outputs);
+    for (size_t n = 0; n < outputs.size(); ++n) {
+        if (tangents[n].defined()) outputs[n]._set_fw_grad(tangents[n], /*level=*/0, /*is_inplace_op=*/false);
+    }
+    for (at::Tensor& tensor : saved) {
+        if (tensor.defined() && tensor.grad_fn() == node) tensor = outputs[tensor.output_nr()];
+    }
+    save(std::move(saved));
+}
+
 }  // namespace detail
 
 // The results of T::forward with their history, and with tangents where arguments have some. T is a
@@ -180,10 +217,15 @@ auto differentiate(const char* op, Args&&... args) -> torch::autograd::forward_t
     detail::NodePointer node;
     if (std::none_of(inputs.begin(), inputs.end(), has_tangent))
         return detail::record<T>(node, /*keep=*/false, std::forward<Args>(args)...);
-    const auto outputs = detail::record<T>(node, /*keep=*/true, detail::primal(args)...);
-    const auto tangents =
-        detail::tangents_of<T>(op, static_cast<CppNode<T>&>(*node), inputs, detail::listed(outputs));
-    return detail::with_tangents(outputs, tangents);
+    if (!at::GradMode::is_enabled() || !any_variable_requires_grad(inputs)) {
+        const auto outputs = detail::record<T>(node, /*keep=*/true, detail::primal(args)...);
+        const auto tangents = detail::tangents_of<T>(op, static_cast<CppNode<T>&>(*node),
+                                                     detail::directions_of(inputs), detail::listed(outputs));
+        return detail::with_tangents(outputs, tangents);
+    }
+    const auto outputs = detail::record<T>(node, /*keep=*/true, std::forward<Args>(args)...);
+    detail::add_tangents<T>(op, node, inputs, detail::listed(outputs));
+    return outputs;
 }
 
 }  // namespace ascend_graph::eager

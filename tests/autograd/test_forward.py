@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.testing._internal.logging_tensor import LoggingTensorMode
 
 import ascend_graph
 from ascend_graph.autograd import GradientError
@@ -18,6 +20,7 @@ from ascend_graph.registration.request import RegistrationError
 HEADER = """
 REG_OP(FwdScale).INPUT(x, ALL()).OPTIONAL_INPUT(w, ALL()).OUTPUT(y, ALL()).ATTR(times, Int, 2)
     .OP_END_FACTORY_REG(FwdScale)
+REG_OP(FwdCat).DYNAMIC_INPUT(xs, ALL()).OUTPUT(y, ALL()).ATTR(times, Int, 1).OP_END_FACTORY_REG(FwdCat)
 REG_OP(FwdSum).DYNAMIC_INPUT(xs, ALL()).OUTPUT(y, ALL()).OUTPUT(index, ALL()).OP_END_FACTORY_REG(FwdSum)
 """
 SCALE = "scale(Tensor x, Tensor? w=None, int times=2) -> Tensor"
@@ -169,6 +172,65 @@ def test_lists_and_outputs_of_integers(define: Define) -> None:
     assert torch.func.grad(lambda a: derived([a, a])[0].sum())(X).tolist() == [2, 2]
 
 
+def keep_sizes(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.sizes = [len(x) for x in inputs[0]]
+
+
+@pytest.mark.parametrize("several", [list, tuple])
+@pytest.mark.parametrize(
+    ("schema", "backward"),
+    [
+        ("joined(Tensor[] xs) -> Tensor", lambda ctx, grad, *, xs: grad.split([len(x) for x in xs])),
+        ("joined(Tensor[] xs) -> Tensor", (lambda ctx, grad: grad.split(ctx.sizes), keep_sizes)),
+        ("joined(Tensor[] xs, int times=1) -> Tensor", lambda ctx, grad, *, xs: grad.split([len(x) for x in xs])),
+    ],
+)
+def test_tensors_are_the_gradients_of_the_elements_of_the_only_list(
+    define: Define, schema: str, backward: Any, several: Any
+) -> None:
+    function, *setup = backward if isinstance(backward, tuple) else (backward,)
+
+    @functools.wraps(function)
+    def returned(ctx: Any, grad: Any, **saved: Any) -> Any:
+        return several(function(ctx, grad, **saved))
+
+    operator = define(
+        "FwdCat",
+        schema,
+        lambda xs, times=1: torch.cat(xs),
+        meta=torch.cat,
+        backward=(returned, *setup) if setup else returned,
+    )
+    for count in (1, 2):
+        leaves = [X.clone().requires_grad_() for _ in range(count)]
+        (operator(leaves) * torch.arange(2.0 * count)).sum().backward()
+        assert [x.grad.tolist() for x in leaves if x.grad is not None] == [[2.0 * n, 2.0 * n + 1] for n in range(count)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_operator_of_custom_op_takes_a_gradient(compiled: bool) -> None:
+    @torch.library.custom_op("by_custom_op::squared", mutates_args=())
+    def squared(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    overload = torch.ops.by_custom_op.squared.default
+    registered = ascend_graph.register_kernel(
+        eager=overload, shape="x[*s] -> y[*s]", backward=lambda ctx, grad, *, x: 2 * x * grad
+    )
+    torch._dynamo.reset()
+    function = torch.compile(overload, backend="aot_eager", fullgraph=True) if compiled else overload
+    x = X.clone().requires_grad_()
+    function(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2, 4]
+    assert torch.func.grad(lambda x: overload(x).sum())(X).tolist() == [2, 4]
+    registered.unregister()
+    with LoggingTensorMode():  # a mode finds kernels in a table of its own
+        y = overload(X.clone().requires_grad_())
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+
+
 def cubed(define: Define) -> Any:
     """``x ** 3``, by a function that PyTorch differentiates as often as it is asked to."""
     return define(kernel=lambda x, w=None, times=2: x**3, backward=lambda ctx, grad, *, x: (3 * x**2 * grad, None))
@@ -207,6 +269,17 @@ def test_a_tangent_is_differentiated_backwards(define: Define) -> None:
     assert by_v.tolist() == [3, 12]
     with torch.no_grad():
         assert not tangent(operator, x, x=v).requires_grad
+
+
+@pytest.mark.parametrize("forward", [None, lambda ctx, dx, dw, *, y: dx * y])
+def test_a_gradient_has_a_tangent(define: Define, forward: Any) -> None:
+    operator = define(kernel=lambda x, *_: x.exp(), backward=lambda ctx, grad, *, y: (grad * y, None), forward=forward)
+    x = X.clone().requires_grad_()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, V)
+        (grad,) = torch.autograd.grad(operator(dual).sum(), dual, create_graph=True)
+        torch.testing.assert_close(forward_ad.unpack_dual(grad).tangent, X.exp() * V)
+    assert torch.autograd.gradgradcheck(operator, (X.double().requires_grad_(),), check_fwd_over_rev=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -115,7 +115,8 @@ def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
     result = preloaded.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "2 failed, 2 passed" in result.stdout
-    assert "arguments: return 0 is memory of argument x, and the schema does not say so" in result.stdout
+    assert "arguments: return 0 is memory of argument x, and the schema does not say so; return a copy" in result.stdout
+    assert "often: the kernel writes or returns its input" in result.stdout
     assert "laws.py" not in result.stdout
 
 

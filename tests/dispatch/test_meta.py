@@ -260,6 +260,23 @@ def test_signature_differences_are_refused(define: Define, relation: str, match:
     assert existing_meta(op) is None
 
 
+@pytest.mark.parametrize(
+    ("schema", "relation", "match"),
+    [
+        ("nested(Tensor[][] xs) -> Tensor", "xs[i][*s] -> y[*s]", r"xs is a List\[List\[Tensor\]\]; .* pass meta="),
+        (
+            "named(Dict(str, Tensor) xs) -> Tensor",
+            "xs[*s] -> y[*s]",
+            r"xs is a Dict\[str, Tensor\]; expected Tensor or",
+        ),
+        ("nests(Tensor x) -> Tensor[][]", "x[*s] -> ys[i < 2][*s]", r"output ys is a List\[List\[Tensor\]\]; expected"),
+    ],
+)
+def test_tensors_in_other_containers_are_refused(define: Define, schema: str, relation: str, match: str) -> None:
+    with pytest.raises(MetaError, match=match):
+        meta_function(parse_relation(relation), define(schema)._schema)
+
+
 def test_names_map_arguments(define: Define) -> None:
     op = define("renamed(Tensor self, int size) -> Tensor")
     function = meta_function(parse_relation("x[n] -> y[n * k]"), op._schema, {"self": "x", "size": "k"})

@@ -247,6 +247,17 @@ REPORTED = [
         "operator without a converter",
     ),
     (
+        (
+            "RuntimeError: Failed to auto-generated converter for while_loop to AscendIR: while_loop is not an instance of "
+            "OpOverload and does not support"
+        ),
+        "subgraph in a compiled program",
+    ),
+    (
+        "TypeError: '>=' not supported between instances of 'ValuePack' and 'int'",
+        "size that is not known when a graph is compiled",
+    ),
+    (
         "OSError: /opp/vendors/x/libops.so: undefined symbol: _ZN12ascendc_host7LaidOutIJLm1496EEE2soE",
         "kernels of another host runtime",
     ),

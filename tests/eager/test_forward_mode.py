@@ -59,6 +59,32 @@ def test_a_tangent_is_as_the_call_is(operators: Operators) -> None:
         assert forward_ad.unpack_dual(scaled(operators)(x)).tangent is None
 
 
+def test_a_gradient_has_a_tangent(operators: Operators) -> None:
+    x, v = npu(1, 2, 3).requires_grad_(), npu(1, 10, 100)
+
+    def of_gradient() -> Any:
+        argument = dual(x, v)
+        (grad,) = torch.autograd.grad(scaled(operators)(argument).sum(), argument, create_graph=True)
+        return forward_ad.unpack_dual(grad)
+
+    def last(x: torch.Tensor, grad_y: torch.Tensor, grad_dx: torch.Tensor, scale: float) -> tuple[torch.Tensor, ...]:
+        return 2 * scale * grad_y * grad_dx, 2 * scale * x * grad_dx
+
+    with forward_ad.dual_level():
+        with pytest.raises(
+            NotImplementedError, match=r"::square_grad: forward-mode .*::square_grad_grad has no gradient"
+        ):
+            of_gradient()
+        library = torch.library.Library(operators("Square").namespace, "IMPL")
+        library.impl("square_grad_grad", last, "AutogradPrivateUse1")
+        try:
+            grad, tangent = of_gradient()
+        finally:
+            library._destroy()
+    assert grad.tolist() == [4, 8, 12]
+    assert tangent.tolist() == [4, 40, 400]
+
+
 def test_transforms_of_torch_func(operators: Operators) -> None:
     one, x = scaled(operators), npu(1, 2, 3)
 

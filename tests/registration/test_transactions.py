@@ -23,6 +23,7 @@ from ascend_graph.dispatch.torchair import existing_converter, torchair
 from ascend_graph.eager import plans
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.registration import RegistrationError, planning, request
+from ascend_graph.shapes import ShapeError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -426,6 +427,20 @@ def test_a_custom_op_without_a_meta_function_has_none() -> None:
     registered.unregister()
     with FakeTensorMode(), pytest.raises(RuntimeError, match="no fake impl"):
         overload(torch.empty(2, 3))
+
+
+def test_a_custom_op_that_returns_nothing_has_no_meta_function_of_its_author() -> None:
+    @torch.library.custom_op("seq_one::doubles", mutates_args=("x",))
+    def doubles(x: torch.Tensor) -> None:
+        x.mul_(2)
+
+    overload = torch.ops.seq_one.doubles.default
+    registered = ascend_graph.register_kernel(eager=overload, shape="x[n, m] ->")
+    with FakeTensorMode(), pytest.raises(ShapeError, match="x"):
+        overload(torch.empty(2))
+    registered.unregister()
+    with FakeTensorMode():
+        overload(torch.empty(2))
 
 
 @pytest.mark.parametrize("ours", ["x[*s] -> y[5]", _new(5)])

@@ -77,10 +77,14 @@ def _check_aliases(subject: Subject, returned: Any, values: Sequence[Any]) -> No
                 own = set() if argument.alias_info is None else argument.alias_info.before_set
                 if not (own & allowed) and any(t.untyped_storage()._cdata == storage for t in flattened(value)):
                     raise Violation(
-                        f"return {number} is memory of argument {argument.name}, and the schema does not say so"
+                        f"return {number} is memory of argument {argument.name}, and the schema does not say so; return a "
+                        "copy, such as x.clone(): graphs take a return for a new tensor"
                     )
             if storage in seen and not allowed:
-                raise Violation(f"return {number} is memory of {seen[storage]}")
+                raise Violation(
+                    f"return {number} is memory of {seen[storage]}; return a copy of it, such as y.clone(): graphs take each "
+                    "return for a tensor of its own"
+                )
             seen[storage] = f"return {number}"
 
 

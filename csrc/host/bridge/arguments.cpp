@@ -46,7 +46,11 @@ void check_backend(const Operator& op, const at::Tensor& t) {
                 t.scalar_type(), " tensor of shape ", t.sizes(),
                 " is the npu backend's, but lies in the memory of ", t.device(),
                 "; a captured graph takes tensors of the device alone: move every input of the compiled "
-                "function to it first, with .npu()");
+                "function to it first, with .npu()",
+                t.dim() != 0
+                    ? ""
+                    : ". A Python float that is not the same in every call becomes such a tensor, too: set "
+                      "torch._dynamo.config.specialize_float = True for a capture of each value");
 }
 
 // A storage that was resized to nothing (FSDP2 frees parameters so) under a tensor that still has elements: a

@@ -46,6 +46,8 @@ def test_npugraph_ex_refuses_tensors_of_the_cpu() -> None:
         "aten::copy_: a Float tensor of shape [3] is the npu backend's, but lies in the memory of cpu"
     )
     assert many.startswith("aten::_foreach_copy_: a Long tensor of shape []")
+    assert "specialize_float = True" in many
+    assert "specialize_float" not in one
     assert right == "[3.0, 3.0, 3.0]"
 
 

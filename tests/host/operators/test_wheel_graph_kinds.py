@@ -1,0 +1,86 @@
+"""Kinds of programs that graphs of torch_npu's wheel do not take (docs/wheel-faults.md): each test fails once they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch_npu
+from torch._dynamo.decorators import mark_unbacked
+from torch._dynamo.exc import BackendCompilerFailed
+
+T = torch.Tensor
+Program = Callable[..., Any]
+pytestmark = [
+    pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's"),
+    # Compiling warns of much that is torch's and torchair's own affair.
+    pytest.mark.filterwarnings("default"),
+]
+
+
+def ge(function: Program, **options: Any) -> Program:
+    import torchair
+
+    return torch.compile(function, backend=torchair.get_npu_backend(), fullgraph=True, **options)
+
+
+def captured(function: Program, **options: Any) -> Program:
+    return torch.compile(function, backend="npugraph_ex", fullgraph=True, **options)
+
+
+MODES = [pytest.param(ge, id="GE"), pytest.param(captured, id="npugraph_ex")]
+
+
+@pytest.fixture(autouse=True)
+def _compiled_anew() -> None:
+    torch._dynamo.reset()
+
+
+def numbers(*sizes: int) -> T:
+    return torch.arange(1.0, 1.0 + torch.Size(sizes).numel()).reshape(sizes)
+
+
+def branches(x: T) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,))
+
+
+@torch.compiler.nested_compile_region
+def region(x: T) -> T:
+    return x.sin() + 1
+
+
+@pytest.mark.xfail(strict=True, raises=BackendCompilerFailed, reason="subgraphs of docs/wheel-faults.md")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", [branches, lambda x: region(region(x))], ids=["cond", "nested_compile_region"])
+def test_a_program_with_subgraphs(mode: Any, program: Program) -> None:
+    torch.testing.assert_close(mode(program)(numbers(3).npu()).cpu(), program(numbers(3)))
+
+
+@pytest.mark.xfail(strict=True, raises=BackendCompilerFailed, reason="sizes-from-data of docs/wheel-faults.md")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_size_that_is_not_known_when_a_graph_is_compiled(mode: Any, marked: bool) -> None:
+    x = numbers(3).npu()
+    if marked:
+        mark_unbacked(x, 0)
+    compiled = mode((lambda x: x * 2) if marked else (lambda x: x[x > 1] * 2))
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        assert compiled(x).tolist() == ([2, 4, 6] if marked else [4, 6])
+
+
+class Bare(T):
+    pass
+
+
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="bare-subclasses of docs/wheel-faults.md")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_subclass_without_torch_dispatch(mode: Any) -> None:
+    assert mode(lambda x: x * 2)(numbers(3).npu().as_subclass(Bare)).tolist() == [2, 4, 6]
+
+
+@pytest.mark.xfail(strict=True, raises=NameError, reason="overlapping-inputs of docs/wheel-faults.md")
+def test_inputs_that_overlap_and_are_written_with_dynamic_sizes() -> None:
+    base = numbers(4).npu()
+    captured(lambda a, b: (a.add_(1), b * 1)[1], dynamic=True)(base[:3], base[1:])
