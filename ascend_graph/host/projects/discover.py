@@ -20,6 +20,7 @@ from ascend_graph.host.projects.includes import find_includes, late_includes
 from ascend_graph.host.projects.kernels import check_parameters
 from ascend_graph.host.projects.libraries import (
     complete_sources,
+    host_header_options,
     host_include_directories,
     kernel_include_directories,
     undefined_functions,
@@ -105,7 +106,7 @@ def _discover_listed(repository: Repository, listed: ListedFiles) -> OperatorPro
         host,
         includes=includes,
         host_definitions=repository.options.definition_flags,
-        late_includes=late_includes(repository, includes, host_include_directories()),
+        late_includes=host_header_options(repository, includes),
         listed=listed,
         handwritten=find_handwritten(repository, (*listed.aclnn_sources, *mixed)),
     )
@@ -135,7 +136,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
         headers,
         includes,
         host_definitions=repository.definitions((*host, *includes.files)),
-        late_includes=late_includes(repository, includes, host_include_directories()),
+        late_includes=host_header_options(repository, includes),
         instance_headers=_instance_headers(repository, kernel, includes),
         handwritten=find_handwritten(repository),
     )

@@ -241,6 +241,25 @@ def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> N
     subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
+def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
+    """The toolkit's comes first, whether the copy is next to a file or in a known directory; others are read."""
+    copy = "#ifndef __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#define __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#error a copy\n#endif"
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\nAtLeast least;',
+            "common/old/tiling/cache.h": '#include "register/tuning_tiling_registry.h"\nusing tuningtiling::TilingItem;',
+            "common/old/tiling/register/tuning_tiling_registry.h": copy,
+            "common/register/tuning_tiling_registry.h": copy,
+            "common/register/other.h": "#pragma once\nstruct AtLeast {};",
+        },
+    )
+    sources = discovered(repository / "math/add")
+    flags = [f"-I{one}" for one in (*sources.includes.directories, *host_include_directories())]
+    source = repository / "math/add/op_host/add_def.cpp"
+    subprocess.run([*compiler(), "-fsyntax-only", *sources.late_includes, *flags, str(source)], check=True)
+
+
 def test_macros_that_build_files_define_without_a_value(tmp_path: Path) -> None:
     """Comments and longer names define nothing."""
     write(
