@@ -127,6 +127,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
     own = (*dict.fromkeys(path.parent for path in (*host, *headers)), directory)
     includes = find_includes(repository, host, own, host_include_directories())
     host = (*host, *includes.helpers)
+    instances = _instance_headers(repository, kernel, includes)
     return OperatorProject(
         directory,
         repository.root,
@@ -135,9 +136,9 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
         kernel,
         headers,
         includes,
-        host_definitions=repository.definitions((*host, *includes.files)),
+        host_definitions=repository.definitions(dict.fromkeys((*host, *includes.files, *instances))),
         late_includes=host_header_options(repository, includes),
-        instance_headers=_instance_headers(repository, kernel, includes),
+        instance_headers=instances,
         handwritten=find_handwritten(repository),
     )
 

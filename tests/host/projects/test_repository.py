@@ -274,6 +274,31 @@ def test_macros_that_build_files_define_without_a_value(tmp_path: Path) -> None:
     assert [name for name in names if repository.mentions(name)] == ["FIRST", "SECOND", "NAME"]
 
 
+def test_macros_that_a_variable_of_build_files_switches_on(repository: Path) -> None:
+    build = """
+    if(BUILD_WITH_PACKAGE)
+        set(ENABLE_OLDER ON)
+    endif()
+    target_compile_definitions(tiling PRIVATE $<$<BOOL:${ENABLE_TEST}>:UNIT_TEST> $<$<BOOL:${ENABLE_OLDER}>:WITH_OLDER>)
+    """
+    source = "#ifdef WITH_OLDER\n#endif\n#ifdef UNIT_TEST\n#endif"
+    write(repository, {"cmake/functions.cmake": build, "math/add/op_host/add_def.cpp": source})
+    assert discovered(repository / "math/add").host_definitions == ("-DWITH_OLDER=1",)
+
+
+def test_names_that_only_selections_of_instances_have(repository: Path) -> None:
+    """CANN takes the numbers of a selection's text, so a name that nothing defines is none; others mean what they say."""
+    key = """
+    #define KNOWN 2
+    enum Mode { OTHER_MODE };
+    ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(
+        ASCENDC_TPL_UINT_SEL(mode, ASCENDC_TPL_UI_LIST, KNOWN, OTHER_MODE, TPL_FLOOR, 3),
+        ASCENDC_TPL_UINT_SEL(form, ASCENDC_TPL_UI_LIST, FORMAT_ND)));
+    """
+    write(repository, {"math/add/op_host/add_def.cpp": '#include "key.h"', "math/add/op_host/key.h": key})
+    assert discovered(repository / "math/add").host_definitions == ("-DTPL_FLOOR=ASCENDC_TPL_NO_NUMBER",)
+
+
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:
     """A tiling function that serves several architectures reads the structures of all of them."""
     write(
