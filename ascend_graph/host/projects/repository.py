@@ -161,7 +161,7 @@ class Repository:
         come methods of the named class, then the nearest source.
 
         Args:
-            functions: names, with namespaces and classes as far as they are known.
+            functions: names, with namespaces and classes as far as they are known; after ``::`` at the end any method.
             known: sources that are not searched again.
             form: directories of another form of an operator (``op_api``) to search instead.
         """
@@ -354,7 +354,8 @@ def _defining(function: str, texts: Mapping[Path, str], known: Collection[Path])
     """Return the sources that define a function, each with true if it is a method of the named class."""
     qualifier, _, name = function.rpartition("::")
     inner = re.escape(qualifier.rpartition("::")[2])
-    definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
+    called = re.escape(name) if name else rf"{inner}\s*::\s*~?\w+"
+    definition = re.compile(rf"\b{called}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
     method = re.compile(rf"\b{inner}\s*::\s*{re.escape(name)}\b")
     inside = re.compile(rf"\b(?:namespace|class|struct)\s+(?:\w+\s*::\s*)*{inner}\b")
     return {

@@ -167,6 +167,24 @@ def test_functions_that_nobody_defines_are_found_in_other_projects(repository: P
     assert all(sources.host_sources.count(one) == 1 for one in found)
 
 
+def test_virtual_functions_that_nobody_defines_are_found(repository: Path) -> None:
+    """The linker names the class alone; any method of it outside the class shows where they are."""
+    kind = "namespace tiling { struct Kind { virtual int Do(int) const; int alone; }; }\n"
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": f"{kind}tiling::Kind *made() {{ return new tiling::Kind; }}",
+            "math/sub/op_host/user.cpp": f"{kind}int use() {{ return 0; }}",
+            "math/sub/op_host/arch35/kind.cpp": f"{kind}namespace tiling {{\nint Kind::Do(int x) const\n{{ return x; }} }}",
+        },
+    )
+    source, library = repository / "math/add/op_host/add_def.cpp", repository / "libmade.so"
+    subprocess.run([*compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    assert undefined_functions(library) == ("tiling::Kind::",)
+    found = Repository.around(repository / "math/add").defining(undefined_functions(library), [source])
+    assert found == (repository / "math/sub/op_host/arch35/kind.cpp",)
+
+
 def test_functions_are_found_in_a_checkout_of_cann(repository: Path, tmp_path: Path) -> None:
     """Where the repository has none: that of the method's class, not the first of its name; no kernel, no test."""
     cann = tmp_path / "cann"
@@ -247,11 +265,11 @@ def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
     write(
         repository,
         {
-            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\nAtLeast least;',
+            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\nLeftover rest;',
             "common/old/tiling/cache.h": '#include "register/tuning_tiling_registry.h"\nusing tuningtiling::TilingItem;',
             "common/old/tiling/register/tuning_tiling_registry.h": copy,
             "common/register/tuning_tiling_registry.h": copy,
-            "common/register/other.h": "#pragma once\nstruct AtLeast {};",
+            "common/register/other.h": "#pragma once\nstruct Leftover {};",
         },
     )
     sources = discovered(repository / "math/add")
