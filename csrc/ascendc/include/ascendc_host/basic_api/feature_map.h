@@ -202,7 +202,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     }
     const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
     const bool turned = to_b || p.enTranspose;
-    if (turned && sizeof(T) == 1) {
+    if (turned && sizeof(T) == 1 && ascendc_host::npu_architecture != 3510) {
         ascendc_host::fail(
             block, where,
             "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
