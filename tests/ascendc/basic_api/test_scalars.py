@@ -70,6 +70,7 @@ using namespace AscendC;
 extern "C" __global__ __vector__ void changes(GM_ADDR z, GM_ADDR f, GM_ADDR x) {
     auto* whole = (__gm__ uint32_t*)z;
     const uint32_t mine = 1 + GetBlockIdx();
+    OOMCheckAddrRange(whole, 32);
     AtomicAdd(whole, mine);
     AtomicMax(whole + 1, mine);
     AtomicMin(whole + 2, mine);
