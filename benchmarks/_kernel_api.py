@@ -45,6 +45,7 @@ class ApiEntry:
 #: Title of each header's table, in the order of the document.
 _GROUPS = {
     "basic_api/arithmetic.h": "Vector arithmetic, moves and fills",
+    "basic_api/atomic.h": "Atomic operations of scalars (dav-3510)",
     "basic_api/cast.h": "Type conversion",
     "basic_api/fused_cast.h": "Conversions of sums and products, and by a scale",
     "basic_api/compare.h": "Comparison and selection",
@@ -52,8 +53,10 @@ _GROUPS = {
     "basic_api/copy_dimensions.h": "Copies along several dimensions (dav-3510)",
     "basic_api/copy_pad.h": "Copies of any number of bytes, and loops around them",
     "basic_api/cube.h": "Cube unit",
+    "basic_api/cube_dav3510.h": "Cube unit of dav-3510",
     "basic_api/feature_map.h": "Convolutions",
     "basic_api/sparse.h": "Matmul with half of a matrix",
+    "basic_api/limits.h": "Limits of types",
     "basic_api/list.h": "Lists of tensors",
     "basic_api/mask.h": "Masks and repeats",
     "basic_api/pipe.h": "Pipes, queues and buffers",
@@ -114,6 +117,7 @@ _CLASSES = frozenset(
         "TQueSync",
         "Mutex",
         "MatmulImpl",
+        "NumericLimits",
     }
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -187,7 +191,9 @@ def entries(root: Path | None = None) -> list[ApiEntry]:
         public = _public(text)
         for function in _FUNCTION.finditer(public):
             add(function["name"], "function", header)
-        for name in re.findall(r"^class (\w+)|^struct (ShapeInfo)\b", _COMMENT.sub("", text), re.MULTILINE):
+        for name in re.findall(
+            r"^class (\w+)|^struct (ShapeInfo|NumericLimits)\b", _COMMENT.sub("", text), re.MULTILINE
+        ):
             if (chosen := name[0] or name[1]) in _CLASSES and (header, chosen) not in found:
                 add(chosen, "class", header)
         for macro in _MACRO.finditer(text):

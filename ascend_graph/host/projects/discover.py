@@ -20,6 +20,7 @@ from ascend_graph.host.projects.includes import find_includes, late_includes
 from ascend_graph.host.projects.kernels import check_parameters
 from ascend_graph.host.projects.libraries import (
     complete_sources,
+    host_header_options,
     host_include_directories,
     kernel_include_directories,
     undefined_functions,
@@ -105,7 +106,7 @@ def _discover_listed(repository: Repository, listed: ListedFiles) -> OperatorPro
         host,
         includes=includes,
         host_definitions=repository.options.definition_flags,
-        late_includes=late_includes(repository, includes, host_include_directories()),
+        late_includes=host_header_options(repository, includes),
         listed=listed,
         handwritten=find_handwritten(repository, (*listed.aclnn_sources, *mixed)),
     )
@@ -126,6 +127,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
     own = (*dict.fromkeys(path.parent for path in (*host, *headers)), directory)
     includes = find_includes(repository, host, own, host_include_directories())
     host = (*host, *includes.helpers)
+    instances = _instance_headers(repository, kernel, includes)
     return OperatorProject(
         directory,
         repository.root,
@@ -134,9 +136,9 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
         kernel,
         headers,
         includes,
-        host_definitions=repository.definitions((*host, *includes.files)),
-        late_includes=late_includes(repository, includes, host_include_directories()),
-        instance_headers=_instance_headers(repository, kernel, includes),
+        host_definitions=repository.definitions(dict.fromkeys((*host, *includes.files, *instances))),
+        late_includes=host_header_options(repository, includes),
+        instance_headers=instances,
         handwritten=find_handwritten(repository),
     )
 

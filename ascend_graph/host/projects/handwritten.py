@@ -16,13 +16,14 @@ from pathlib import Path
 
 from ascend_graph.codegen.operator_package import generate_project_package
 from ascend_graph.compilation import BuildError
-from ascend_graph.host.projects.includes import find_includes, late_includes
+from ascend_graph.host.projects.includes import find_includes
 from ascend_graph.host.projects.libraries import (
     COMPILE_LIMIT,
     GENERATED_HEADERS,
     LeftOutError,
     complete_sources,
     handwritten_library,
+    host_header_options,
     host_include_directories,
     undefined_functions,
 )
@@ -132,7 +133,7 @@ def borrow_sources(written: HandWrittenFunctions, repository: Repository, genera
             f"-DASCEND_GRAPH_NPU_ARCH={repository.options.architecture.number}",
             *((f"-D{_OWN_LOG}",) if repository.mentions(_OWN_LOG) else ()),
             *repository.definitions((*written.sources, *includes.files)),
-            *late_includes(repository, includes, toolkit),
+            *host_header_options(repository, includes),
         )
         return replace(written, borrowed=borrowed, includes=includes, flags=flags)
 

@@ -8,15 +8,18 @@ the includes, the nearest file first.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ascend_graph.compilation import compiler
 from ascend_graph.host.projects.model import ARCHITECTURE_DIRECTORY, IncludedFiles
 from ascend_graph.host.projects.repository import OTHER_FORMS, Repository, files_below
-from ascend_graph.host.projects.source_text import SOURCE_SUFFIXES, included
+from ascend_graph.host.projects.source_text import SOURCE_SUFFIXES, included, text_of
+
+_GUARD = re.compile(r"^#ifndef[ \t]+(\w+)[ \t]*\n#define[ \t]+\1\b", re.MULTILINE)
 
 
 def find_includes(
@@ -65,6 +68,20 @@ def late_includes(repository: Repository, includes: IncludedFiles, toolkit: Sequ
             seen.add(path)
             todo += [(name, path) for name, _ in included(path)]
     return tuple(f"-idirafter{directory}" for directory in (*directories, *includes.stand_ins))
+
+
+def copied_headers(includes: IncludedFiles, toolkit: Path) -> tuple[str, ...]:
+    """Return compiler options that include a toolkit directory's headers before the copies that a repository has of them.
+
+    A copy is one that an include may find, in a known directory or next to a known file, with the same guard.
+    """
+    around = dict.fromkeys((*includes.directories, *(path.parent for path in includes.files)))
+    return tuple(
+        part
+        for name, guard in _guards(toolkit).items()
+        if any((path := directory / name).is_file() and _guard(path) == guard for directory in around)
+        for part in ("-include", str(toolkit / name))
+    )
 
 
 def has_headers(root: Path) -> bool:
@@ -188,6 +205,18 @@ class _Search:
         ]
         if candidates:
             yield min(candidates, key=lambda one: repository.distance(header, one))
+
+
+@cache
+def _guards(toolkit: Path) -> Mapping[str, str]:
+    """Return the include guards of the headers in the toolkit's directories, by their paths."""
+    found = sorted(path for directory in toolkit.iterdir() if directory.is_dir() for path in directory.rglob("*.h"))
+    return {str(path.relative_to(toolkit)): guard for path in found if (guard := _guard(path))}
+
+
+def _guard(header: Path) -> str:
+    found = _GUARD.search(text_of(header))
+    return found[1] if found is not None else ""
 
 
 def _below(root: Path, text: str, source: Path) -> tuple[Path, Path] | None:

@@ -15,13 +15,17 @@ from ascend_graph.compilation import CppLibrary, lasting_copies
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.packages.build import TRANSLATOR, kernel_compiler
-from ascend_graph.host.projects.model import HandWrittenFunctions, KernelSource, OperatorProject
+from ascend_graph.host.projects.includes import copied_headers, late_includes
+from ascend_graph.host.projects.model import HandWrittenFunctions, IncludedFiles, KernelSource, OperatorProject
+from ascend_graph.host.projects.repository import Repository
 
 #: Seconds that compiling one library may take.
 COMPILE_LIMIT = 600.0
 #: Directory of the generated headers in a package.
 GENERATED_HEADERS = Path("op_api/include")
 _LOAD_LIMIT = 60.0
+#: Symbol of a class's virtual functions, as c++filt writes it; it is where the first of them is defined.
+_TABLE = "vtable for "
 #: Compiler options of code whose symbols must not be shared: packages are loaded into one process.
 _SEPARATE = ("-fvisibility=hidden", "-fno-gnu-unique", "-w")
 
@@ -36,6 +40,12 @@ def host_include_directories() -> tuple[Path, ...]:
     """Return the toolkit's include directories for sources of op_host and op_api."""
     host, include = toolkit_directory() / "include/op_host", toolkit_directory() / "include"
     return host, include, host / "op_common", host / "op_common/op_host", host / "exe_graph"
+
+
+def host_header_options(repository: Repository, includes: IncludedFiles) -> tuple[str, ...]:
+    """Return compiler options for headers of op_host and op_api that come from elsewhere, or must not."""
+    toolkit = host_include_directories()
+    return (*copied_headers(includes, toolkit[0]), *late_includes(repository, includes, toolkit))
 
 
 def kernel_include_directories() -> tuple[Path, ...]:
@@ -185,7 +195,7 @@ def check_loads(library: Path) -> None:
 def undefined_functions(library: Path) -> tuple[str, ...]:
     """Return the functions that a library calls and no library defines, with their namespaces and classes.
 
-    The result is empty without the programs ldd and c++filt. Loading the library then names one of them.
+    A name that ends with ``::`` is a class whose virtual functions nothing defines. The result is empty without the programs ldd and c++filt. Loading the library then names one of them.
     """
     if shutil.which("ldd") is None or shutil.which("c++filt") is None:
         return ()
@@ -196,8 +206,11 @@ def undefined_functions(library: Path) -> tuple[str, ...]:
     if not symbols:
         return ()
     readable = subprocess.run(["c++filt", *symbols], capture_output=True, text=True, check=False).stdout
-    names = (line.partition("(")[0].strip() for line in readable.splitlines() if "(" in line)
-    return tuple(dict.fromkeys(name for name in names if name.rpartition("::")[2].isidentifier()))
+    lines = readable.splitlines()
+    names = [line.partition("(")[0].strip() for line in lines if "(" in line]
+    functions = [name for name in names if name.rpartition("::")[2].isidentifier()]
+    classes = [f"{line.removeprefix(_TABLE)}::" for line in lines if line.startswith(_TABLE)]
+    return tuple(dict.fromkeys((*functions, *classes)))
 
 
 def complete_sources(start: T, extend: Callable[[tuple[Path, ...]], T], lacking: Callable[[T], tuple[Path, ...]]) -> T:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.projects.model import ARCHITECTURE_DIRECTORY, NO_OPTIONS, BuildOptions, is_other_architecture
 from ascend_graph.host.projects.source_text import (
     CODE_SUFFIXES,
@@ -24,6 +25,7 @@ from ascend_graph.host.projects.source_text import (
     defined_operators,
     defines_operators,
     macro_names,
+    only_selected,
     registered,
     text_of,
 )
@@ -44,6 +46,9 @@ _TRIALS = frozenset({"example", "examples", "sample", "samples", "experimental"}
 OTHER_FORMS = frozenset({"op_api", "op_graph", "op_kernel_aicpu", "framework", "fusion_pass", "op_kernel"})
 #: A macro with a number or text as value, as build files write it: NAME=1, -DNAME="TEXT".
 _BUILD_DEFINITION = re.compile(r'(?:^|[\s"])(?:-D)?([A-Z][A-Z0-9_]{3,})=(\\?"[^"\n$]*"|\d+|\$<\S*>)(?=[\s)"])')
+#: A macro that a target has where a variable is true, and a variable that is set so; those of the cache are a user's choice.
+_SWITCHED_DEFINITION = re.compile(r"\$<\$<BOOL:\$\{(\w+)\}>:(?:-D)?([A-Z][A-Z0-9_]{3,})>")
+_SWITCHED_ON = re.compile(r"\bset\s*\(\s*(\w+)\s+(?:ON|TRUE)\s*\)", re.IGNORECASE)
 #: A text inside a generator expression.
 _QUOTED = re.compile(r'"[^"\n$]*"')
 #: Options of kernels in build files, by OP_NAME, COMPUTE_UNIT and OPTIONS.
@@ -156,7 +161,7 @@ class Repository:
         come methods of the named class, then the nearest source.
 
         Args:
-            functions: names, with namespaces and classes as far as they are known.
+            functions: names, with namespaces and classes as far as they are known; after ``::`` at the end any method.
             known: sources that are not searched again.
             form: directories of another form of an operator (``op_api``) to search instead.
         """
@@ -195,7 +200,8 @@ class Repository:
     def definitions(self, files: Iterable[Path]) -> tuple[str, ...]:
         """Return ``-D`` options for macros that files use without defining them, by the first value in build files.
 
-        A header's definitions serve every source; a source's definitions serve that source alone.
+        A header's definitions serve every source; a source's definitions serve that source alone. A name that only selections
+        of template instances have stands for no number there: CANN takes the numbers of their preprocessed text.
         """
         codes = {path: code_of(path) for path in files}
         headers = [code for path, code in codes.items() if path.suffix not in SOURCE_SUFFIXES]
@@ -204,6 +210,8 @@ class Repository:
         defined = {name for code in headers for name in defined_macros(code)}
         needed = {name for code in sources for name in (shared | macro_names(code)) - defined_macros(code)}
         found = {name: value for name, value in self._build_definitions.items() if name in needed - defined}
+        if undefined := only_selected(codes.values()) - found.keys():
+            found |= dict.fromkeys(sorted(undefined - _toolkit_names()), "ASCENDC_TPL_NO_NUMBER")
         chosen = dict(self.options.definitions)
         return tuple(f"-D{name}={value}" for name, value in (found | chosen).items())
 
@@ -286,14 +294,16 @@ class Repository:
 
     @cached_property
     def _build_definitions(self) -> dict[str, str]:
-        """The first value of each macro that build files define."""
+        """The first value of each macro that build files define, or 1 for one that a variable switches on."""
         found: dict[str, str] = {}
         for text in self._build_texts:
             for macro, value in _BUILD_DEFINITION.findall(text):
                 quoted = _QUOTED.search(value) if value.startswith("$") else None
                 if quoted is not None or not value.startswith("$"):
                     found.setdefault(macro, quoted[0] if quoted is not None else value.replace("\\", ""))
-        return found
+        on = {name for text in self._build_texts for name in _SWITCHED_ON.findall(text)}
+        switched = {macro: name for text in self._build_texts for name, macro in _SWITCHED_DEFINITION.findall(text)}
+        return {macro: "1" for macro, name in switched.items() if name in on} | found
 
     def _walk(self) -> Iterator[Path]:
         """Yield the files of the searched directories, in order."""
@@ -332,11 +342,20 @@ def host_sources_below(root: Path) -> Mapping[Path, str]:
     return {path: text_of(path) for path in sorted(paths) if OTHER_FORMS.isdisjoint(path.relative_to(root).parts)}
 
 
+@cache
+def _toolkit_names() -> frozenset[str]:
+    """Return the names in the toolkit's headers that look like macros."""
+    return frozenset(
+        name for path in (toolkit_directory() / "include").rglob("*.h") for name in macro_names(text_of(path))
+    )
+
+
 def _defining(function: str, texts: Mapping[Path, str], known: Collection[Path]) -> dict[Path, bool]:
     """Return the sources that define a function, each with true if it is a method of the named class."""
     qualifier, _, name = function.rpartition("::")
     inner = re.escape(qualifier.rpartition("::")[2])
-    definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
+    called = re.escape(name) if name else rf"{inner}\s*::\s*~?\w+"
+    definition = re.compile(rf"\b{called}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
     method = re.compile(rf"\b{inner}\s*::\s*{re.escape(name)}\b")
     inside = re.compile(rf"\b(?:namespace|class|struct)\s+(?:\w+\s*::\s*)*{inner}\b")
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b|\bAICore\s*\(\s*\)")
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 _SELECTS = re.compile(r"^[ \t]*ASCENDC_TPL_SEL\s*\(", re.MULTILINE)
+#: Numbers that a template parameter of a kernel has in some of its instances.
+_SELECTION = re.compile(r"\bASCENDC_TPL_(?:UINT|BOOL)_SEL\s*\([^()]*\)")
 #: First half of an aclnn function, with the function's name.
 _ACLNN_FUNCTION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
 #: Headers of aclnn functions and of the operators that they launch.
@@ -78,6 +81,16 @@ def named_compute_units(code: str) -> frozenset[str]:
 def selects_instances(code: str) -> bool:
     """Return whether a header selects template instances of a kernel."""
     return _SELECTS.search(code) is not None
+
+
+def only_selected(codes: Iterable[str]) -> frozenset[str]:
+    """Return the names in selections of template instances that the texts have nowhere else."""
+    selected: set[str] = set()
+    others: set[str] = set()
+    for code in codes:
+        selected |= {name for call in _SELECTION.findall(code) for name in macro_names(call)}
+        others |= macro_names(_SELECTION.sub(" ", code))
+    return frozenset(name for name in selected - others if not name.startswith("ASCENDC_"))
 
 
 def aclnn_functions(code: str) -> frozenset[str]:

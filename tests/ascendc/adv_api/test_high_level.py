@@ -158,6 +158,15 @@ for types, dtype, error in ((FLOAT, np.float32, 1e-5), (HALF, np.float16, 3e-3))
             types=(types[0], "uint8_t", types[0]),
         ),
         Case(
+            "DropOutBitModeInit",
+            "DropOutShapeInfo info; info.firstAxis = 4; info.srcLastAxis = 64; info.maskLastAxis = 8; "
+            f"DropOutBitModeInit(); DropOutBitModeInit(t); DropOut<{types[0]}, true>(z, x, y, 0.5f, info);",
+            lambda x, y, z: _dropped(x, _bits(y), 0.5),
+            _uniform(256, dtype),
+            random.integers(0, 256, 32).astype(np.uint8),
+            types=(types[0], "uint8_t", types[0]),
+        ),
+        Case(
             "DropOut by bits",
             "DropOutShapeInfo info; info.firstAxis = 4; info.srcLastAxis = 64; info.maskLastAxis = 8; "
             "DropOut(z, x, y, 0.5f, info);",

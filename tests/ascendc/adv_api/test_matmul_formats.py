@@ -197,6 +197,9 @@ def test_functions_of_sizes_come_with_matmul(build: Build) -> None:
     build("""
     #include "lib/matmul_intf.h"
     using namespace matmul;
+    static_assert(std::is_same<decltype(Ceil(int32_t(7), int32_t(2))), int32_t>::value, "of numbers, in their type");
+    static constexpr MatmulApiStaticTiling constants = GetMatmulApiTiling<int, int, int, int>(CFG_MDL);
+    static_assert(ToMatmulConfig(CFG_NORM).doNorm && ToMatmulConfig(constants).doMultiDataLoad, "");
     static_assert(Align<uint32_t>(5, 8) == 8 && Align(16, 8) == 16 && AlignDown(15, 8) == 8, "");
     static_assert(CeilNoLog(9, 4) == 3 && CeilNoLog(9, 0) == 0 && Align(9, 0) == 0, "");
     static_assert(MaxValue(3, 7, 5) == 7 && MinValue(3, 7, 5) == 3 && MaxValue(4) == 4, "");

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF100 - kernels are quoted as they are written
 """Local tensors whose memory and offset a kernel writes itself, as code without a TPipe does."""
 
 from __future__ import annotations
@@ -44,6 +45,43 @@ extern "C" __global__ __vector__ void by_offsets(GM_ADDR x, GM_ADDR y) {
     out.SetValue(130, given.GetValue(0));
 }
 """
+
+
+BUFFERS = """
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __vector__ void by_handles(GM_ADDR y, bool foreign) {
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> queue, other;
+    TBuf<TPosition::VECCALC> buffer;
+    pipe.InitBuffer(other, 1, 64);
+    pipe.InitBuffer(queue, 2, 128);
+    pipe.InitBuffer(buffer, 256);
+    auto first = queue.AllocTensor<float>(), second = queue.AllocTensor<float>();
+    second.SetValue(3, 5.0f);
+    LocalTensor<float> again;
+    again.SetAddr((foreign ? other : queue).GetBufferAddr(second.GetBufferHandle()));
+    buffer.Get<float>().SetValue(9, 7.0f);
+    TBuffAddr address = buffer.GetBufferAddr(buffer.Get<float>().GetBufferHandle());
+    const uint32_t whole = address.dataLen;
+    address.bufferAddr += 32;
+    address.dataLen = 64;
+    LocalTensor<float> part;
+    part.SetAddr(address);
+    const float all[] = {again.GetValue(3), float(again.GetSize()), part.GetValue(1), float(part.GetSize()), float(whole)};
+    for (int i = 0; i < 5; ++i) ((__gm__ float*)y)[i] = all[i];
+    queue.FreeTensor(first);
+    queue.FreeTensor(second);
+}
+"""
+
+
+def test_tensors_at_the_addresses_of_buffers(build: Build, tools: Toolkit) -> None:
+    library, y = build(BUFFERS, "-O0"), np.zeros(5, np.float32)
+    assert launch(library, "by_handles", 1, y, False) == 0, tools.message()
+    assert y.tolist() == [5, 32, 7, 16, 256]
+    launch(library, "by_handles", 1, y, True)
+    assert "GetBufferAddr: the buffer is not from this queue VECIN" in tools.message()
 
 
 def test_offsets(build: Build, tools: Toolkit) -> None:

@@ -75,13 +75,29 @@ extern "C" __global__ __aicore__ void polls(GM_ADDR z) {  // the first block wai
         WriteGmByPassDCache<int32_t>((__gm__ int32_t*)z + GetBlockIdx(), 1);
     }
 }
+// Blocks 0 and 1 tell the others, twice; all wait for what was written before.
+extern "C" __global__ __aicore__ void groups(GM_ADDR z, GM_ADDR workspace) {
+    OUT(int32_t, 8);
+    GroupBarrier<PipeMode::MTE3_MODE> barrier(workspace, 2, 3);
+    const int32_t block = GetBlockIdx();
+    for (int32_t round = 1; round <= 2; ++round) {
+        if (block < 2) {
+            out.SetValue(block, 10 * round + block);
+            barrier.Arrive(block);
+        } else {
+            barrier.Wait(block - 2);
+            out.SetValue(block, out.GetValue(0) + out.GetValue(1) >= 20 * round + 1);
+        }
+    }
+    if (block == 4) out.SetValue(5, barrier.GetWorkspaceLen());
+}
 // One cube core and two vector cores in a group, asked for by the kernel's first question.
 extern "C" __global__ __aicore__ void split(GM_ADDR z) {
     OUT(int32_t, 64);
     if ASCEND_IS_AIC {
         out.SetValue(GetBlockIdx(), 100 + GetBlockIdx());
-        CrossCoreSetFlag<2, PIPE_FIX>(3);
-        CrossCoreWaitFlag(4);
+        NotifyEvent<PIPE_FIX>(3);
+        WaitEvent<PIPE_MTE2>(4);
         out.SetValue(40 + GetBlockIdx(), out.GetValue(8 + 2 * GetBlockIdx()) + out.GetValue(9 + 2 * GetBlockIdx()));
     }
     if ASCEND_IS_AIV {

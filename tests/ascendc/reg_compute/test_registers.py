@@ -173,6 +173,14 @@ def _fused() -> Iterator[Case]:
         z=z,
     )
     yield _case(
+        "the older names of both",
+        f"{begin} Reg::Mula(rc, ra, rb, m); Reg::FusedMulDstAdd(rc, ra, rb, m); {STORE}",
+        lambda x, y, _: ((x.astype(np.float64) * y + wide).astype(np.float32).astype(np.float64) * x + y).astype(
+            np.float32
+        ),
+        z=z,
+    )
+    yield _case(
         "Axpy",
         f"{begin} Reg::Axpy(rc, ra, 1.5f, m); {STORE}",
         lambda x, y, _: (x.astype(np.float64) * 1.5 + wide).astype(np.float32),
@@ -881,11 +889,21 @@ def _reductions() -> Iterator[Case]:
         lambda x, y, z: _first(np.full(64, x[:-3].astype(np.int32).sum(), np.int32), 1),
         ("int16_t", "int16_t", "int32_t"),
     )
-    for word, f in (("SUM", np.sum), ("MAX", np.max), ("MIN", np.min)):
+    for word, older, f in (
+        ("SUM", "ReduceSumWithDataBlock", np.sum),
+        ("MAX", "ReduceMaxWithDataBlock", np.max),
+        ("MIN", "ReduceMinWithDataBlock", np.min),
+    ):
         yield _case(
             f"ReduceDataBlock-{word}",
             f"Reg::RegTensor<A> ra, rc; Reg::LoadAlign(ra, a); "
             f"{ALL} Reg::ReduceDataBlock<ReduceType::{word}>(rc, ra, m); {STORE}",
+            lambda x, y, z, f=f: np.concatenate((f(x.reshape(8, 8), 1), np.zeros(56, np.int32))).astype(np.int32),
+            "int32_t",
+        )
+        yield _case(
+            older,
+            f"Reg::RegTensor<A> ra, rc; Reg::LoadAlign(ra, a); {ALL} Reg::{older}(rc, ra, m); {STORE}",
             lambda x, y, z, f=f: np.concatenate((f(x.reshape(8, 8), 1), np.zeros(56, np.int32))).astype(np.int32),
             "int32_t",
         )

@@ -17,6 +17,22 @@ random = np.random.default_rng(7)
 COUNT = 96
 """Threads of a block here: three warps."""
 LANES = np.arange(COUNT) % 32
+_F, _H = np.finfo(np.float32), np.finfo(np.float16)
+_HALF = np.sqrt(0.5)
+#: Numbers with names of their own, in the order of the case that has them.
+NUMBERS = np.array(
+    [
+        *(np.inf, -np.inf, _F.max, _F.max, _F.smallest_subnormal, -np.inf, 0, 1),
+        *(np.pi, np.pi / 2, np.pi / 4, np.pi * 3 / 4, 2 / np.pi, np.sqrt(2 / np.pi)),
+        *(_HALF, np.float32(_HALF) + np.float32(1), _HALF - np.float32(_HALF).astype(float), np.sqrt(2), 1 / 3),
+        *(np.log2(np.e), np.log2(10), np.log10(2), np.log10(np.e), np.log(2), np.log(10), np.log(np.pi)),
+        *(2.0**-126, 2.0**126, 2.0**23, 2.0**24, 2.0**31, 2.0**32, 105615, 3, 7),
+        *(_H.max, _H.smallest_subnormal, np.inf, 1, 0, -np.inf),
+        *(np.array([0x7F7F0000, 0x00010000], np.uint32).view(np.float32)),
+        *(np.inf, 1, 0, -np.inf, -(2.0**31), 2.0**31, 1),
+    ],
+    np.float32,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +207,32 @@ CASES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         lambda x: np.resize([6, 4], 96),
     ),
     "asc_atomic_exch": ("asc_atomic_exch(u + i, x[i]); z[i] = asc_atomic_exch(u + i, 0.0f);", lambda x: x),
+    "the older names of atomic operations": (
+        (
+            "using namespace AscendC; auto* n = (__ubuf__ uint32_t*)u; Simt::AtomicAdd(n, 3u); Simt::AtomicSub(n, 1u); "
+            "Simt::AtomicMax(n + 1, uint32_t(i)); Simt::AtomicMin(n + 2, 5u); Simt::AtomicExch(n + 3, 9u); "
+            "Simt::AtomicInc(n + 4, 1000u); Simt::AtomicDec(n + 5, 95u); Simt::AtomicOr(n + 6, 1u << i % 4); "
+            "Simt::AtomicXor(n + 7, 1u << i % 4); Simt::AtomicAnd(n + 8, 7u); Simt::AtomicCas(n + 9, 0u, 96u); "
+            "asc_syncthreads(); z[i] = n[i % 10];"
+        ),
+        lambda x: np.resize([192, 95, 0, 9, 96, 0, 15, 0, 0, 96], 96),
+    ),
+    "numbers of their own": (
+        (
+            "const float all[] = {ASCRT_INF_F, -ASCRT_INF_F, ASCRT_MAX_NORMAL_F, ASCRT_NORM_HUGE_F, ASCRT_MIN_DENORM_F, "
+            "1 / ASCRT_NEG_ZERO_F, ASCRT_ZERO_F, ASCRT_ONE_F, ASCRT_PI_F, ASCRT_PIO2_F, ASCRT_PIO4_F, ASCRT_3PIO4_F, "
+            "ASCRT_2_OVER_PI_F, ASCRT_SQRT_2_OVER_PI_F, ASCRT_SQRT_HALF_F, ASCRT_SQRT_HALF_HI_F + 1, "
+            "ASCRT_SQRT_HALF_LO_F, ASCRT_SQRT_TWO_F, ASCRT_THIRD_F, ASCRT_L2E_F, ASCRT_L2T_F, ASCRT_LG2_F, ASCRT_LGE_F, "
+            "ASCRT_LN2_F, ASCRT_LNT_F, ASCRT_LNPI_F, ASCRT_TWO_TO_M126_F, ASCRT_TWO_TO_126_F, ASCRT_TWO_TO_23_F, "
+            "ASCRT_TWO_TO_24_F, ASCRT_TWO_TO_31_F, ASCRT_TWO_TO_32_F, ASCRT_TRIG_PLOSS_F, ASCRT_REMQUO_BITS_F, "
+            "ASCRT_REMQUO_MASK_F, ASCRT_MAX_NORMAL_FP16, ASCRT_MIN_DENORM_FP16, ASCRT_INF_FP16, ASCRT_ONE_FP16, "
+            "ASCRT_ZERO_FP16, 1 / float(ASCRT_NEG_ZERO_FP16), ASCRT_MAX_NORMAL_BF16, ASCRT_MIN_DENORM_BF16, "
+            "ASCRT_INF_BF16, ASCRT_ONE_BF16, ASCRT_ZERO_BF16, 1 / float(ASCRT_NEG_ZERO_BF16), int(ASCRT_MIN_VAL_S), "
+            "float(ASCRT_MAX_VAL_S), float(isnan(ASCRT_NAN_F) && isnan(float(ASCRT_NAN_FP16)) && "
+            "isnan(float(ASCRT_NAN_BF16)))}; z[i] = i < 50 ? all[i] : 0;"
+        ),
+        lambda x: np.concatenate((NUMBERS, np.zeros(46, np.float32))),
+    ),
     "a lock": (
         (
             "auto* lock = (__ubuf__ uint32_t*)u; while (asc_atomic_cas(lock, 0u, 1u) != 0u) {} u[1] = u[1] + x[i]; "

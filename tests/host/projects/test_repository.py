@@ -167,6 +167,24 @@ def test_functions_that_nobody_defines_are_found_in_other_projects(repository: P
     assert all(sources.host_sources.count(one) == 1 for one in found)
 
 
+def test_virtual_functions_that_nobody_defines_are_found(repository: Path) -> None:
+    """The linker names the class alone; any method of it outside the class shows where they are."""
+    kind = "namespace tiling { struct Kind { virtual int Do(int) const; int alone; }; }\n"
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": f"{kind}tiling::Kind *made() {{ return new tiling::Kind; }}",
+            "math/sub/op_host/user.cpp": f"{kind}int use() {{ return 0; }}",
+            "math/sub/op_host/arch35/kind.cpp": f"{kind}namespace tiling {{\nint Kind::Do(int x) const\n{{ return x; }} }}",
+        },
+    )
+    source, library = repository / "math/add/op_host/add_def.cpp", repository / "libmade.so"
+    subprocess.run([*compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    assert undefined_functions(library) == ("tiling::Kind::",)
+    found = Repository.around(repository / "math/add").defining(undefined_functions(library), [source])
+    assert found == (repository / "math/sub/op_host/arch35/kind.cpp",)
+
+
 def test_functions_are_found_in_a_checkout_of_cann(repository: Path, tmp_path: Path) -> None:
     """Where the repository has none: that of the method's class, not the first of its name; no kernel, no test."""
     cann = tmp_path / "cann"
@@ -241,6 +259,25 @@ def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> N
     subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
+def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
+    """The toolkit's comes first, whether the copy is next to a file or in a known directory; others are read."""
+    copy = "#ifndef __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#define __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#error a copy\n#endif"
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\nLeftover rest;',
+            "common/old/tiling/cache.h": '#include "register/tuning_tiling_registry.h"\nusing tuningtiling::TilingItem;',
+            "common/old/tiling/register/tuning_tiling_registry.h": copy,
+            "common/register/tuning_tiling_registry.h": copy,
+            "common/register/other.h": "#pragma once\nstruct Leftover {};",
+        },
+    )
+    sources = discovered(repository / "math/add")
+    flags = [f"-I{one}" for one in (*sources.includes.directories, *host_include_directories())]
+    source = repository / "math/add/op_host/add_def.cpp"
+    subprocess.run([*compiler(), "-fsyntax-only", *sources.late_includes, *flags, str(source)], check=True)
+
+
 def test_macros_that_build_files_define_without_a_value(tmp_path: Path) -> None:
     """Comments and longer names define nothing."""
     write(
@@ -253,6 +290,31 @@ def test_macros_that_build_files_define_without_a_value(tmp_path: Path) -> None:
     repository = Repository.around(tmp_path)
     names = ("FIRST", "SECOND", "THIRD", "FOURTH", "FIRS", "NAME")
     assert [name for name in names if repository.mentions(name)] == ["FIRST", "SECOND", "NAME"]
+
+
+def test_macros_that_a_variable_of_build_files_switches_on(repository: Path) -> None:
+    build = """
+    if(BUILD_WITH_PACKAGE)
+        set(ENABLE_OLDER ON)
+    endif()
+    target_compile_definitions(tiling PRIVATE $<$<BOOL:${ENABLE_TEST}>:UNIT_TEST> $<$<BOOL:${ENABLE_OLDER}>:WITH_OLDER>)
+    """
+    source = "#ifdef WITH_OLDER\n#endif\n#ifdef UNIT_TEST\n#endif"
+    write(repository, {"cmake/functions.cmake": build, "math/add/op_host/add_def.cpp": source})
+    assert discovered(repository / "math/add").host_definitions == ("-DWITH_OLDER=1",)
+
+
+def test_names_that_only_selections_of_instances_have(repository: Path) -> None:
+    """CANN takes the numbers of a selection's text, so a name that nothing defines is none; others mean what they say."""
+    key = """
+    #define KNOWN 2
+    enum Mode { OTHER_MODE };
+    ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(
+        ASCENDC_TPL_UINT_SEL(mode, ASCENDC_TPL_UI_LIST, KNOWN, OTHER_MODE, TPL_FLOOR, 3),
+        ASCENDC_TPL_UINT_SEL(form, ASCENDC_TPL_UI_LIST, FORMAT_ND)));
+    """
+    write(repository, {"math/add/op_host/add_def.cpp": '#include "key.h"', "math/add/op_host/key.h": key})
+    assert discovered(repository / "math/add").host_definitions == ("-DTPL_FLOOR=ASCENDC_TPL_NO_NUMBER",)
 
 
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:

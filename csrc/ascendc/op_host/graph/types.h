@@ -3,6 +3,7 @@
 #define INC_EXTERNAL_GRAPH_TYPES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "../../graph/c_types.h"
 #include "../../graph/dtype_table.h"
@@ -13,6 +14,8 @@ using char_t = char;
 // Sizes of shapes that are not known: of a dimension, and of how many there are.
 constexpr int64_t UNKNOWN_DIM = -1;
 constexpr int64_t UNKNOWN_DIM_NUM = -2;
+// The shape whose number of dimensions is not known.
+const std::vector<int64_t> UNKNOWN_RANK = {UNKNOWN_DIM_NUM};
 using float32_t = float;
 
 enum DataType {
@@ -75,6 +78,10 @@ enum Format {
     FORMAT_C1HWC0 = 49,
     FORMAT_FRACTAL_NZ_C0_16 = 50,
     FORMAT_FRACTAL_NZ_C0_32 = 51,
+    FORMAT_FRACTAL_NZ_C0_2 = 52,
+    FORMAT_FRACTAL_NZ_C0_4 = 53,
+    FORMAT_FRACTAL_NZ_C0_8 = 54,
+    FORMAT_END = 55,
     FORMAT_MAX = 0xff
 };
 

@@ -16,7 +16,7 @@
 #include "exe_graph/runtime/tiling_context.h"
 #include "graph/ascend_string.h"
 #include "register/register_types.h"
-#include "register/tuning_tiling_reflection_utils.h"
+#include "tuning_tiling_reflection_utils.h"
 
 namespace tuningtiling {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/ascend_string.h"
-#include "register/tuning_tiling_reflection_utils.h"
+#include "tuning_tiling_reflection_utils.h"
 
 namespace tuningtiling {
 
@@ -71,12 +71,11 @@ class TuningTilingClassFactory {
 namespace RuntimeKb {
 
 // Asks for the tiling that is recorded for a key: 0 and the tiling, or 1 for a key that is not there.
-// Repositories declare this function themselves.
-inline uint32_t QueryBank(const void*, size_t, const std::string&, const std::string&, uint32_t,
-                          tuningtiling::TuningTilingDefPtr& tiling) {
-    tiling = nullptr;
-    return 1;
-}
+// Repositories declare this function themselves, and may define it; the runtime of kernels has it otherwise.
+__attribute__((visibility("default"))) uint32_t QueryBank(const void* src, size_t src_len,
+                                                          const std::string& op_type,
+                                                          const std::string& soc_version, uint32_t core_num,
+                                                          tuningtiling::TuningTilingDefPtr& tiling);
 
 }  // namespace RuntimeKb
 

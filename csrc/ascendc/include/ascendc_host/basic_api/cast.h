@@ -49,6 +49,10 @@ inline bool has_pairs(const Mask& mask) {
     return (((mask.low ^ mask.low >> 1) | (mask.high ^ mask.high >> 1)) & first) == 0;
 }
 
+[[noreturn]] inline void refuse_hybrid() {
+    ascendc_host::fail("CAST_HYBRID is for conversions to hifloat8_t, which the host does not have");
+}
+
 // An integer near `value`, by the rounding mode. CAST_NONE rounds to nearest even where it must round.
 inline double round_to_integer(double value, RoundMode mode) {
     switch (mode) {
@@ -64,6 +68,8 @@ inline double round_to_integer(double value, RoundMode mode) {
             const double whole = std::trunc(value);
             return whole == value || std::fmod(whole, 2) != 0 ? whole : whole + std::copysign(1.0, value);
         }
+        case RoundMode::CAST_HYBRID:
+            refuse_hybrid();
         default:
             return std::nearbyint(value);
     }
@@ -81,6 +87,7 @@ T round_to_short(double value, RoundMode mode) {
     std::memcpy(&bits, &nearest, sizeof bits);
     const double at = static_cast<double>(static_cast<float>(nearest));
     if (at == value) return nearest;
+    if (mode == RoundMode::CAST_HYBRID) refuse_hybrid();
     // Toward zero first: `bits` becomes the one whose magnitude is below that of the value.
     const bool negative = value < 0;
     if (std::fabs(at) > std::fabs(value)) --bits;

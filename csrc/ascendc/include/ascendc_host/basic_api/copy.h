@@ -516,6 +516,7 @@ template <typename T, bool enableSmallC0 = false>
 void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params,
               Where where = Where()) {
     static_assert(detail::cube_has_packed<T>, "DataCopy with Nd2NzParams: dav-3510 does not have int4b_t");
+    static_assert(!enableSmallC0, "DataCopy with Nd2NzParams: the host does not have enableSmallC0");
     ascendc_host::enter(where);
     detail::require_local(dst, {ascendc_host::Memory::l1, ascendc_host::Memory::ub}, "DataCopy", "dst",
                           where);

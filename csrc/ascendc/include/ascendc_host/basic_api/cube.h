@@ -1,8 +1,9 @@
 // The cube unit: LoadData to L0A and L0B, Mmad into L0C, Fixpipe out of it.
 //
 // Matrices lie in fractals of 16 rows and 32 bytes (c0 = 32 / sizeof(T) elements): L0A holds A in Zz order
-// (fractals by rows, elements by rows), L0B holds B in Zn order (fractals by rows, elements by columns), L0C
-// holds C in Nz order (fractals of 16 x 16 by columns, elements by rows).
+// (fractals by rows, elements by rows), on dav-3510 in Nz order (fractals by columns), L0B holds B in Zn
+// order (fractals by rows, elements by columns), L0C holds C in Nz order (fractals of 16 x 16 by columns,
+// elements by rows).
 #ifndef ASCENDC_HOST_BASIC_API_CUBE_H
 #define ASCENDC_HOST_BASIC_API_CUBE_H
 
@@ -76,14 +77,19 @@ struct MmadParams {
     bool kDirectionAlign = false;
     bool cmatrixSource = false;
     bool cmatrixInitVal = true;
+#if __NPU_ARCH__ == 3510
+    bool disableGemv = false;
+#endif
 };
 
 enum class CO2Layout : uint8_t { NZ = 0, ROW_MAJOR, COLUMN_MAJOR };
 struct FixpipeConfig {
     CO2Layout format;
+    bool isToUB = false;
 };
 constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ};
 constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
+constexpr FixpipeConfig CFG_COLUMN_MAJOR = {CO2Layout::COLUMN_MAJOR};
 
 struct FixpipeParamsV220 {
     FixpipeParamsV220() = default;
@@ -350,21 +356,26 @@ void unpack_run(const uint8_t* from, uint64_t first, uint64_t count, W* to) {
         }
     }
 }
+// Which fractal of L0A has row `row` and column `column` of fractals, of so many rows and columns of them.
+constexpr uint64_t fractal_of_a(uint32_t row, uint32_t column, uint32_t rows, uint32_t columns) {
+    return __NPU_ARCH__ == 3510 ? uint64_t(column) * rows + row : uint64_t(row) * columns + column;
+}
 // A of L0A and B of L0B as plain matrices by rows.
 template <typename S, typename W>
-void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, std::vector<W>& a,
-              const Where& where) {
+void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, bool is_vector,
+              std::vector<W>& a, const Where& where) {
     constexpr uint32_t c0 = ascendc_host::elements_of<S>(32);
     a.resize(size_t(m) * k);
     // A single row is a vector: its elements follow one another.
-    if (m == 1) {
+    if (is_vector) {
         unpack_run<S>(fm.use_bytes(ascendc_host::bytes_of<S>(k), "Mmad", "fm", where), 0, k, a.data());
         return;
     }
-    const uint8_t* from = fm.use_bytes(uint64_t((m + 15) / 16) * columns * 512, "Mmad", "fm", where);
+    const uint32_t rows = (m + 15) / 16;
+    const uint8_t* from = fm.use_bytes(uint64_t(rows) * columns * 512, "Mmad", "fm", where);
     for (uint32_t i = 0; i < m; ++i) {
         for (uint32_t first = 0; first < k; first += c0) {
-            const uint64_t run = ((uint64_t(i / 16) * columns + first / c0) * 16 + i % 16) * c0;
+            const uint64_t run = (fractal_of_a(i / 16, first / c0, rows, columns) * 16 + i % 16) * c0;
             unpack_run<S>(from, run, std::min(c0, k - first), a.data() + size_t(i) * k + first);
         }
     }
@@ -434,7 +445,12 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     T* results = dst.use(uint64_t((n + 15) / 16) * 16 * rows, "Mmad", "dst", where);
     using W = Sum<U>;
     static thread_local std::vector<W> a, b, c;
-    unpack_a(fm, m, k, columns, a, where);
+#if __NPU_ARCH__ == 3510
+    const bool is_vector = m == 1 && !params.disableGemv;
+#else
+    const bool is_vector = m == 1;
+#endif
+    unpack_a(fm, m, k, columns, is_vector, a, where);
     unpack(b);
     c.resize(size_t(m) * n);
     const T* biases = bias == nullptr ? nullptr : bias->use(n, "Mmad", "bias", where);

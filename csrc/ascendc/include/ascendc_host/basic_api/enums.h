@@ -107,6 +107,7 @@ enum class RoundMode : uint8_t {
     CAST_ROUND,
     CAST_TRUNC,
     CAST_ODD,
+    CAST_HYBRID,
     UNKNOWN = 0xFF
 };
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };

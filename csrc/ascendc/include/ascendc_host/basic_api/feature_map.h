@@ -152,7 +152,20 @@ struct LoadDataRepeatParam {
     uint16_t repeatStride = 0;
     uint8_t repeatTime = 1;
     uint8_t repeatMode = 0;
+    static constexpr uint16_t dstStride = 0;
 };
+#else
+struct LoadDataRepeatParam {
+    LoadDataRepeatParam() = default;
+    LoadDataRepeatParam(uint16_t stride, uint8_t times, uint8_t mode, uint16_t destination)
+        : repeatStride(stride), repeatTime(times), repeatMode(mode), dstStride(destination) {}
+    uint16_t repeatStride = 0;
+    uint8_t repeatTime = 1;
+    uint8_t repeatMode = 0;
+    uint16_t dstStride = 0;  // fractals from one along k to the next; 0 as many as lie between them
+};
+using LoadDataRepeatParamWithStride = LoadDataRepeatParam;
+#endif
 // How often LoadData runs: once, or not at all. Where the results of further repeats go is not documented.
 inline void SetLoadDataRepeat(const LoadDataRepeatParam& repeatParams, Where where = Where()) {
     auto& block = ascendc_host::enter(where);
@@ -165,8 +178,8 @@ inline void SetLoadDataRepeat(const LoadDataRepeatParam& repeatParams, Where whe
                 unsigned(repeatParams.repeatTime), unsigned(repeatParams.repeatMode)));
     }
     block.feature_repeats = repeatParams.repeatTime;
+    block.feature_stride = repeatParams.dstStride;
 }
-#endif
 
 // The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the
 // rows of A in L0A, as its columns with enTranspose, and in L0B as B with the patches along k.
@@ -189,7 +202,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     }
     const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
     const bool turned = to_b || p.enTranspose;
-    if (turned && sizeof(T) == 1) {
+    if (turned && sizeof(T) == 1 && ascendc_host::npu_architecture != 3510) {
         ascendc_host::fail(
             block, where,
             "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
@@ -230,8 +243,10 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
         }
         return ascendc_host::element<T>(l1 + byte % boundary, ascendc_host::is_packed<T> ? at % 2 : 0);
     };
-    const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
-    const uint32_t rows = (p.mExtension + 15u) / 16;
+    // What becomes of it is a matrix of so many rows and columns of fractals, turned or not.
+    const uint32_t rows = ((turned ? p.kExtension : p.mExtension) + 15u) / 16;
+    const uint32_t columns = turned ? (p.mExtension + 15u) / 16 * 16 / c0 : (p.kExtension + c0 - 1u) / c0;
+    const uint32_t stride = block.feature_stride != 0 ? block.feature_stride : rows;
     for (uint32_t m = 0; m < p.mExtension; ++m) {
         const int64_t place = int64_t(p.mStartPt) + m;
         for (uint32_t k = 0; k < p.kExtension; ++k) {
@@ -248,9 +263,9 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                 value = element(from);
             }
             // Turned, c0 rows of the patches make the width of a fractal, and 16 columns its height.
-            const uint64_t fractal = !turned ? uint64_t(m / 16) * columns + k / c0
-                                     : to_b  ? uint64_t(m / c0) * ((p.kExtension + 15u) / 16) + k / 16
-                                             : uint64_t(k / 16) * (rows * 16 / c0) + m / c0;
+            const uint32_t row = (turned ? k : m) / 16, column = (turned ? m : k) / c0;
+            const uint64_t fractal =
+                to_b ? uint64_t(column) * stride + row : detail::fractal_of_a(row, column, stride, columns);
             const uint64_t at = fractal * 16 * c0 + (turned ? k % 16 * c0 + m % c0 : m % 16 * c0 + k % c0);
             ascendc_host::set_element(
                 dst.use_bytes(ascendc_host::bytes_of<T>(at + 1), "LoadData", "dst", where), at, value);
@@ -271,6 +286,23 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                               p.enSmallK, T(0), p.filterSizeW, p.filterSizeH, p.fMatrixCtrl),
         where);
 }
+
+#if __NPU_ARCH__ == 3510
+// The same with a distance of fractals along k that must be set.
+inline void SetLoadDataRepeatWithStride(const LoadDataRepeatParamWithStride& repeatParams,
+                                        Where where = Where()) {
+    SetLoadDataRepeat(repeatParams, where);
+}
+template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
+void LoadDataWithStride(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
+                        Where where = Where()) {
+    const auto& block = ascendc_host::enter(where);
+    if (block.feature_stride == 0)
+        ascendc_host::fail(
+            block, where, "LoadDataWithStride: dstStride is not set; call SetLoadDataRepeatWithStride first");
+    LoadData<T, config>(dst, src, p, where);
+}
+#endif
 
 }  // namespace AscendC
 

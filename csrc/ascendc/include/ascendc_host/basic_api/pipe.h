@@ -37,6 +37,15 @@ constexpr TPosition buffer_position(TPosition source, TPosition destination) {
     }
 }
 
+namespace detail {
+
+inline TBuffAddr address_of(TPosition position, const uint8_t* begin, uint32_t bytes, TBufHandle handle) {
+    const uint8_t* const start = ascendc_host::current().memory(memory_of(position));
+    return {bytes, static_cast<uint32_t>(begin - start), handle, static_cast<uint8_t>(position)};
+}
+
+}  // namespace detail
+
 // A queue between two positions: AllocTensor, EnQue, DeQue, FreeTensor, in this order for every tensor.
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
@@ -94,6 +103,12 @@ class TQueBind {
     void FreeBuffer(TBufHandle buffer, Where where = Where()) {
         ascendc_host::enter(where);
         release(own(buffer, "FreeBuffer", where), "FreeBuffer", where);
+    }
+    // Where a buffer lies, for LocalTensor::SetAddr.
+    TBuffAddr GetBufferAddr(TBufHandle buf, Where where = Where()) {
+        ascendc_host::enter(where);
+        const ascendc_host::Buffer& buffer = own(buf, "GetBufferAddr", where);
+        return detail::address_of(position, buffer.begin, buffer.bytes, buf);
     }
     bool VacantInQue() {
         return state("VacantInQue", Where("", 0)).enqueued.size() < size_t(std::max(depth, 1));
@@ -348,6 +363,13 @@ class TBuf {
         return buffer_ == nullptr ? TBufState::FREE : TBufState::OCCUPIED;
     }
     uint32_t GetBufLen() const { return buffer_ == nullptr ? 0 : buffer_->bytes; }
+    // Its one buffer, whichever of its tensors the handle is of.
+    TBuffAddr GetBufferAddr(TBufHandle buf, Where where = Where()) {
+        const auto& block = ascendc_host::enter(where);
+        if (buffer_ == nullptr)
+            ascendc_host::fail(block, where, "GetBufferAddr: the TBuf has no memory; call InitBuffer first");
+        return detail::address_of(pos, buffer_->begin, buffer_->bytes, buf);
+    }
 
     // For pools that EXTERN_IMPL_BUFPOOL makes.
     void InitStartBufHandle(TBufHandle, uint8_t num, uint32_t len, Where where = Where()) {

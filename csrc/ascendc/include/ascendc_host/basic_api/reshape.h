@@ -38,8 +38,8 @@ struct GatherMaskParams {
 };
 struct TransDataTo5HDParams {
     TransDataTo5HDParams() = default;
-    TransDataTo5HDParams(bool dst_high, bool src_high, uint8_t repeats, uint16_t dst_repeat,
-                         uint16_t src_repeat)
+    constexpr TransDataTo5HDParams(bool dst_high, bool src_high, uint8_t repeats, uint16_t dst_repeat,
+                                   uint16_t src_repeat)
         : dstHighHalf(dst_high),
           srcHighHalf(src_high),
           repeatTimes(repeats),

@@ -130,7 +130,22 @@ void CrossCoreWaitFlag(uint16_t flagId, Where where = Where()) {
     ascendc_host::enter(where);
     ascendc_host::wait_cross_flag(flagId, where);
 }
-inline void WaitEvent(uint16_t flagId, Where where = Where()) { CrossCoreWaitFlag(flagId, where); }
+// The same between the cube core and the vector cores of one group.
+#if __NPU_ARCH__ == 3510
+template <pipe_t pipe, uint8_t mode = 2>
+#else
+template <pipe_t pipe>
+#endif
+void NotifyEvent(uint16_t flagId, Where where = Where()) {
+#if __NPU_ARCH__ != 3510
+    constexpr uint8_t mode = 2;
+#endif
+    CrossCoreSetFlag<mode, pipe>(flagId, where);
+}
+template <pipe_t pipe = PIPE_S, uint8_t mode = 0>
+void WaitEvent(uint16_t flagId, Where where = Where()) {
+    CrossCoreWaitFlag<mode, pipe>(flagId, where);
+}
 // Block `blockIdx` tells and waits by numbered events.
 template <bool isAIVOnly = true>
 void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
@@ -170,6 +185,42 @@ inline void InitSocState() {
     block.deq.scale = 1;
 #endif
 }
+// Some blocks wait until others have arrived, round after round. Each that arrives counts its rounds in 512
+// bytes of the workspace, which are zeros at first.
+enum class PipeMode : uint8_t { SCALAR_MODE = 0, MTE3_MODE, MAX };
+template <PipeMode pipeMode>
+class GroupBarrier {
+  public:
+    GroupBarrier(GM_ADDR groupWorkspace, uint32_t arriveSizeIn, uint32_t waitSizeIn)
+        : workspace_(groupWorkspace), arriving_(arriveSizeIn), waiting_(waitSizeIn) {}
+    void Arrive(uint32_t arriveIndex, Where where = Where()) {
+        check("Arrive", arriveIndex, arriving_, where);
+        __atomic_fetch_add(rounds_of(arriveIndex), 1, __ATOMIC_SEQ_CST);
+    }
+    void Wait(uint32_t waitIndex, Where where = Where()) {
+        check("Wait", waitIndex, waiting_, where);
+        ++round_;
+        for (uint32_t i = 0; i < arriving_; ++i) {
+            while (__atomic_load_n(rounds_of(i), __ATOMIC_SEQ_CST) < round_) ascendc_host::poll();
+        }
+    }
+    uint64_t GetWorkspaceLen() const { return uint64_t(arriving_ > waiting_ ? arriving_ : waiting_) * 512; }
+
+  private:
+    uint32_t* rounds_of(uint32_t index) const {
+        return reinterpret_cast<uint32_t*>(workspace_ + uint64_t(index) * 512);
+    }
+    static void check(const char* api, uint32_t index, uint32_t count, const Where& where) {
+        const auto& block = ascendc_host::enter(where);
+        if (index >= count)
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("GroupBarrier::%s: index %u of %u blocks", api, index, count));
+    }
+
+    GM_ADDR workspace_;
+    uint32_t arriving_, waiting_, round_ = 0;
+};
 // Where the device keeps the flags of CrossCoreSetFlag; here they are the runtime's.
 inline void SetSyncBaseAddr(uint64_t) {}
 

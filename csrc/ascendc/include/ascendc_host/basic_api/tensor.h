@@ -56,7 +56,7 @@ inline uint64_t GetShapeSize(const ShapeInfo& info) {
 struct TBuffAddr {
     uint32_t dataLen = 0;
     uint32_t bufferAddr = 0;
-    uint64_t bufferHandle = 0;
+    uint8_t* bufferHandle = nullptr;
     uint8_t logicPos = 0;
 };
 
@@ -196,6 +196,8 @@ class LocalTensor {
                             static_cast<uint32_t>(ascendc_host::elements_of<T>(address.dataLen)), where);
     }
 
+    // The buffer of a queue that the tensor lies in; null for memory of a TBuf, which is one buffer.
+    uint8_t* GetBufferHandle() const { return reinterpret_cast<uint8_t*>(buffer_); }
     int32_t GetPosition() const { return address_.logicPos; }
     void SetSize(uint32_t size) { size_ = size; }
     uint32_t GetSize() const { return size_; }

@@ -28,6 +28,8 @@ enum pad_t {
     PAD_MODE7,
     PAD_MODE8
 };
+// Whether Mmad and Fixpipe wait for each other fractal by fractal, as their unitFlag says it.
+enum unit_flag_t { UFMode0 = 0, UFMode2 = 2, UFMode3 = 3 };
 // In which direction LoadData goes on.
 enum addr_cal_mode_t { inc = 0, dec };
 enum cache_line_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };

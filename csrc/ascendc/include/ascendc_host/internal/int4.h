@@ -20,6 +20,11 @@ struct int4b_t {
     constexpr operator int8_t() const { return static_cast<int8_t>((storage ^ 8) - 8); }
 };
 
+// Integers of 2 bits and of 1, which the host does not have: kernels compare their types with these, and a
+// tensor of them does not compile.
+struct int2b_t;
+struct uint1b_t;
+
 template <typename T>
 struct SizeOfBits {
     static constexpr size_t value = sizeof(T) * 8;

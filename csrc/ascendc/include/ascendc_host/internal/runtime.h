@@ -183,6 +183,7 @@ class Block {
     uint32_t feature_pad = 0;
     uint32_t feature_boundary = 0;  // bytes of L1 behind which they go on at its start; 0 is none
     uint8_t feature_repeats = 1;
+    uint16_t feature_stride = 0;  // fractals from one along k to the next in L0A or L0B; 0 is without gaps
 
     // Of the fractals in L0B that LoadDataWithSparse put there, a quarter of their bytes; 0xff elsewhere.
     std::vector<uint8_t> kept_indices;

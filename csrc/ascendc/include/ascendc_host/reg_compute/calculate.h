@@ -269,6 +269,16 @@ void MulDstAdd(U& dstReg, U& srcReg0, U& srcReg1, const MaskReg& mask, Where whe
     detail::compute("MulDstAdd", where, dstReg, mask, mode, detail::multiply_add_op(), dstReg, srcReg0,
                     srcReg1);
 }
+// The names that these had before.
+#define ASCENDC_REG_OLD_NAME(Old, Name)                                                          \
+    template <typename T = DefaultType, MaskMergeMode mode = MaskMergeMode::ZEROING, typename U, \
+              detail::IfRegisters<U> = 0>                                                        \
+    void Old(U& dstReg, U& srcReg0, U& srcReg1, const MaskReg& mask, Where where = Where()) {    \
+        Name<T, mode>(dstReg, srcReg0, srcReg1, mask, where);                                    \
+    }
+ASCENDC_REG_OLD_NAME(Mula, MulAddDst)
+ASCENDC_REG_OLD_NAME(FusedMulDstAdd, MulDstAdd)
+#undef ASCENDC_REG_OLD_NAME
 // dst = scalar * src + dst.
 template <typename T = DefaultType, typename S, MaskMergeMode mode = MaskMergeMode::ZEROING, typename U,
           detail::IfRegisters<U> = 0>

@@ -383,6 +383,16 @@ void ReduceDataBlock(U& dstReg, U& srcReg, const MaskReg& mask, Where where = Wh
     }
     dstReg.written = true;
 }
+#define ASCENDC_REG_REDUCE_BLOCKS(Name, type)                                                    \
+    template <typename T = DefaultType, MaskMergeMode mode = MaskMergeMode::ZEROING, typename U, \
+              detail::IfRegisters<U> = 0>                                                        \
+    void Name(U& dstReg, U& srcReg, const MaskReg& mask, Where where = Where()) {                \
+        ReduceDataBlock<type, T, mode>(dstReg, srcReg, mask, where);                             \
+    }
+ASCENDC_REG_REDUCE_BLOCKS(ReduceSumWithDataBlock, ReduceType::SUM)
+ASCENDC_REG_REDUCE_BLOCKS(ReduceMaxWithDataBlock, ReduceType::MAX)
+ASCENDC_REG_REDUCE_BLOCKS(ReduceMinWithDataBlock, ReduceType::MIN)
+#undef ASCENDC_REG_REDUCE_BLOCKS
 // The sums of neighbors, in the first half.
 template <PairReduce type = PairReduce::SUM, typename T = DefaultType,
           MaskMergeMode mode = MaskMergeMode::ZEROING, typename U, detail::IfRegisters<U> = 0>

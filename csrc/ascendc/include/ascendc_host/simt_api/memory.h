@@ -3,6 +3,7 @@
 #ifndef ASCENDC_HOST_SIMT_API_MEMORY_H
 #define ASCENDC_HOST_SIMT_API_MEMORY_H
 
+#include "ascendc_host/basic_api/atomic.h"
 #include "ascendc_host/simt_api/threads.h"
 #include "ascendc_host/simt_api/vectors.h"
 #include "ascendc_host/simt_api/warps.h"
@@ -15,9 +16,6 @@ inline bool in_unified_buffer(const volatile void* address) {
     return at >= begin && at < begin + whole_unified_buffer;
 }
 
-template <size_t bytes>
-using BitsOf = std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>;
-
 template <typename T>
 constexpr bool is_pair = is_one_of<T, half2, bfloat16x2_t>;
 template <typename T>
@@ -28,22 +26,12 @@ constexpr bool is_word = std::is_integral<T>::value && (sizeof(T) == 4 || sizeof
 // *address = f(*address), which no other thread or block comes between; what was there before.
 template <typename T, typename F>
 T change_atomically(volatile T* address, const char* api, const Where& where, const F& f) {
-    using Bits = BitsOf<sizeof(T)>;
     const Block& block = enter(where);
     thread_number(api, where);
-    if (reinterpret_cast<uintptr_t>(address) % sizeof(T) != 0)
-        fail(block, where,
-             format("%s: the address %p is not a multiple of %zu", api, const_cast<T*>(address), sizeof(T)));
     if (sizeof(T) == 8 && in_unified_buffer(address))
         fail(block, where,
              format("%s: elements of 8 bytes in the unified buffer; they must be in global memory", api));
-    auto* const at = reinterpret_cast<volatile Bits*>(address);
-    Bits before = __atomic_load_n(at, __ATOMIC_RELAXED);
-    Bits after;
-    do {
-        after = static_cast<Bits>(as_bits<T>(f(from_bits<T>(before))));
-    } while (!__atomic_compare_exchange_n(at, &before, after, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    return from_bits<T>(before);
+    return exchange_atomically(address, api, where, f);
 }
 
 // What the device returns of 16 bits is not what was there.
@@ -134,6 +122,35 @@ ascendc_host::SameAs<T> asc_atomic_cas(T* address, ascendc_host::SameAs<T> compa
     if (!equal(before, compare)) yield_thread();
     return before;
 }
+
+// The older names of the same.
+namespace AscendC {
+namespace Simt {
+
+#define ASCENDC_OLD_ATOMIC(Name, name)                                                             \
+    template <typename T>                                                                          \
+    ascendc_host::SameAs<T> Name(T* address, ascendc_host::SameAs<T> val, Where where = Where()) { \
+        return name(address, val, where);                                                          \
+    }
+ASCENDC_OLD_ATOMIC(AtomicAdd, asc_atomic_add)
+ASCENDC_OLD_ATOMIC(AtomicSub, asc_atomic_sub)
+ASCENDC_OLD_ATOMIC(AtomicExch, asc_atomic_exch)
+ASCENDC_OLD_ATOMIC(AtomicMax, asc_atomic_max)
+ASCENDC_OLD_ATOMIC(AtomicMin, asc_atomic_min)
+ASCENDC_OLD_ATOMIC(AtomicInc, asc_atomic_inc)
+ASCENDC_OLD_ATOMIC(AtomicDec, asc_atomic_dec)
+ASCENDC_OLD_ATOMIC(AtomicAnd, asc_atomic_and)
+ASCENDC_OLD_ATOMIC(AtomicOr, asc_atomic_or)
+ASCENDC_OLD_ATOMIC(AtomicXor, asc_atomic_xor)
+#undef ASCENDC_OLD_ATOMIC
+template <typename T>
+ascendc_host::SameAs<T> AtomicCas(T* address, ascendc_host::SameAs<T> compare, ascendc_host::SameAs<T> val,
+                                  Where where = Where()) {
+    return asc_atomic_cas(address, compare, val, where);
+}
+
+}  // namespace Simt
+}  // namespace AscendC
 
 // Through the second level of caches, or the first as well.
 #define ASCENDC_LOAD(name)                                                                                   \

@@ -8,6 +8,7 @@
 #error "simt_api: threads are of dav-3510; compile with --npu-arch=dav-3510"
 #endif
 
+#include "ascendc_host/simt_api/constants.h"
 #include "ascendc_host/simt_api/conversions.h"
 #include "ascendc_host/simt_api/memory.h"
 #include "ascendc_host/simt_api/warps.h"

@@ -130,6 +130,10 @@ ASCENDC_DUMP(GlobalTensor)
 // Bounds of what a profiler of the device measures: the host says nothing of time.
 inline void MetricsProfStart() {}
 inline void MetricsProfStop() {}
+// A range that a kernel may use beside its tensors, for a check that the device makes if it is asked to; the
+// host knows what is allocated.
+template <typename T>
+void OOMCheckAddrRange(__gm__ T*, uint64_t) {}
 
 }  // namespace AscendC
 

@@ -6,10 +6,14 @@
 
 namespace gert {
 
+// Which dimensions of size 1 a format adds to a shape; the host has formats that add none.
+struct ExpandDimsType {};
+
 class StorageFormat {
   public:
     StorageFormat() = default;
-    StorageFormat(ge::Format origin, ge::Format storage) : origin_(origin), storage_(storage) {}
+    StorageFormat(ge::Format origin, ge::Format storage, const ExpandDimsType& = {})
+        : origin_(origin), storage_(storage) {}
 
     ge::Format GetOriginFormat() const { return origin_; }
     ge::Format GetStorageFormat() const { return storage_; }

@@ -84,6 +84,9 @@ class TypeUtils {
             {FORMAT_C1HWC0, "C1HWC0"},
             {FORMAT_FRACTAL_NZ_C0_16, "FRACTAL_NZ_C0_16"},
             {FORMAT_FRACTAL_NZ_C0_32, "FRACTAL_NZ_C0_32"},
+            {FORMAT_FRACTAL_NZ_C0_2, "FRACTAL_NZ_C0_2"},
+            {FORMAT_FRACTAL_NZ_C0_4, "FRACTAL_NZ_C0_4"},
+            {FORMAT_FRACTAL_NZ_C0_8, "FRACTAL_NZ_C0_8"},
             {FORMAT_MAX, "MAX"},
         };
         const auto found = names.find(GetPrimaryFormat(format));

@@ -2,6 +2,8 @@
 #ifndef ASCEND_GRAPH_OP_COMMON_LOG_H
 #define ASCEND_GRAPH_OP_COMMON_LOG_H
 
+#include <unistd.h>  // as CANN's: sources use its functions without an include of their own
+
 #include <cinttypes>
 #include <string>
 #include <vector>

@@ -19,6 +19,7 @@
 
 #else
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -42,12 +43,15 @@ struct TemplateParameter {
     uint64_t bound = 0;
 
     static constexpr uint64_t input = uint64_t{1} << 32, output = uint64_t{2} << 32;
+    // What a name becomes that nothing defines; selections leave it out.
+    static constexpr uint64_t no_number = ~uint64_t{0};
 
     // One of the values named; where several say whose dtype it is, the first counts.
     static TemplateParameter choice(std::string name, Kind kind, unsigned bits,
                                     const std::vector<uint64_t>& named) {
         TemplateParameter made{std::move(name), kind, bits, {}};
         for (uint64_t value : named) {
+            if (value == no_number) continue;
             if (value < input)
                 made.values.push_back(value);
             else if (made.bound == 0)
@@ -68,6 +72,7 @@ struct TemplateParameter {
             }
         }
         made.values.insert(made.values.end(), form.begin() + static_cast<std::ptrdiff_t>(at), form.end());
+        made.values.erase(std::remove(made.values.begin(), made.values.end(), no_number), made.values.end());
         return made;
     }
 };
@@ -178,6 +183,7 @@ class TemplateSelections {
 #define ASCENDC_TPL_PARAMETER(name, kind, bits, ...)                                                      \
     ::ascendc_host::TemplateParameter::choice(#name, ::ascendc_host::TemplateParameter::Kind::kind, bits, \
                                               {__VA_ARGS__})
+#define ASCENDC_TPL_NO_NUMBER ::ascendc_host::TemplateParameter::no_number
 #define ASCENDC_TPL_INPUT(index) (::ascendc_host::TemplateParameter::input + (index))
 #define ASCENDC_TPL_OUTPUT(index) (::ascendc_host::TemplateParameter::output + (index))
 #define ASCENDC_TPL_UI_RANGE 0

@@ -81,6 +81,21 @@ void DropOut(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal,
     DropOut<T, isInitBitMode, dropOutMode>(dstLocal, srcLocal, maskLocal, keepProb, info, where);
 }
 
+// What DropOut with isInitBitMode leaves to its caller: an empty mask of comparisons, and all lanes.
+template <typename T>
+void DropOutBitModeInit(const LocalTensor<T>& sharedTmpBuffer, Where where = Where()) {
+    ascendc_host::enter(where);
+    std::memset(detail::vector_operand(sharedTmpBuffer, 256, "DropOutBitModeInit", "sharedTmpBuffer", where),
+                0, 256);
+    ResetMask();
+    std::memset(ascendc_host::current().compare_mask, 0, sizeof ascendc_host::current().compare_mask);
+}
+inline void DropOutBitModeInit(Where where = Where()) {
+    auto& block = ascendc_host::enter(where);
+    ResetMask();
+    std::memset(block.compare_mask, 0, sizeof block.compare_mask);
+}
+
 }  // namespace AscendC
 
 #endif  // ASCENDC_HOST_ADV_API_FILTER_DROPOUT_H

@@ -269,6 +269,10 @@ struct MatmulApiStaticTiling {
     MatmulConfig cfg = CFG_NORM;
 };
 
+// The configuration of either of the two that a Matmul may be told.
+constexpr const MatmulConfig& ToMatmulConfig(const MatmulConfig& config) { return config; }
+constexpr const MatmulConfig& ToMatmulConfig(const MatmulApiStaticTiling& tiling) { return tiling.cfg; }
+
 // The constants of a configuration. What else the device derives from them (depths, steps) is how it uses its
 // buffers.
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE>

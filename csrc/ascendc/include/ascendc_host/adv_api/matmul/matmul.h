@@ -20,6 +20,11 @@ T CeilAlign(T a, T b) {
     return (a + b - 1) / b * b;
 }
 
+template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+T Ceil(T a, T b) {
+    return static_cast<T>((a + b - 1) / b);
+}
+
 // Of a divisor 0 they make 0.
 template <typename T>
 constexpr T CeilNoLog(T a, T b) {
@@ -380,6 +385,8 @@ class MatmulImpl {
     void SetHF32(bool = false, int32_t = 0) {}
     void SetSubBlockIdx(uint8_t) {}
     void SetUserDefInfo(uint64_t) {}
+    // How many results of a batch the device keeps in L0C before it writes them.
+    void SetNBatchOutNum(int32_t) {}
     template <typename T>
     void SetSelfDefineData(T) {}
     void End() { initialized_ = false; }
