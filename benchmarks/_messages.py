@@ -175,7 +175,8 @@ def _assigned_once(nodes: Sequence[ast.AST]) -> dict[ast.AST, Names]:
                 and stored[one.targets[0].id] == 1
             }
             module = module or names
-            found.update(dict.fromkeys(inside, {**module, **names}))
+            visible = {**module, **names}
+            found.update((node, visible) for node in inside)
     return found
 
 

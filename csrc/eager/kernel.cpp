@@ -18,8 +18,8 @@
 
 namespace py = pybind11;
 
-// Of torch/csrc/jit/python/pybind_utils.h the one function that is called: the header takes longer to compile than all
-// others that are here.
+// Of torch/csrc/jit/python/pybind_utils.h the one function that is called: the header takes longer to compile
+// than all others that are here.
 namespace torch::jit {
 TORCH_PYTHON_API py::object toPyObject(IValue ivalue);
 }
