@@ -13,11 +13,10 @@ from ascend_graph.compilation import CppLibrary
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.infer_shape.calls import ANSWER, load_toolkit, specs_of, values_of
-from ascend_graph.host.projects.includes import find_includes
+from ascend_graph.host.projects.includes import find_includes, host_header_options
 from ascend_graph.host.projects.libraries import (
     COMPILE_LIMIT,
     complete_sources,
-    host_header_options,
     host_include_directories,
     undefined_functions,
 )
@@ -119,7 +118,7 @@ def compile_source(source: Path, options: BuildOptions = NO_OPTIONS) -> Path:
                 "-O0",
                 f"-DASCEND_GRAPH_NPU_ARCH={options.architecture.number}",
                 *repository.definitions((*files, *includes.files)),
-                *host_header_options(repository, includes),
+                *host_header_options(repository, includes, host_include_directories()),
             ),
         )
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from ascend_graph.host.packages.format import OperatorPackageError
 from ascend_graph.host.projects.describe import compile_definitions, describe
 from ascend_graph.host.projects.handwritten import find_handwritten
-from ascend_graph.host.projects.includes import find_includes, late_includes
+from ascend_graph.host.projects.includes import find_includes, host_header_options, late_includes
 from ascend_graph.host.projects.kernels import check_parameters
 from ascend_graph.host.projects.libraries import (
     complete_sources,
-    host_header_options,
     host_include_directories,
     kernel_include_directories,
     undefined_functions,
@@ -106,7 +105,7 @@ def _discover_listed(repository: Repository, listed: ListedFiles) -> OperatorPro
         host,
         includes=includes,
         host_definitions=repository.options.definition_flags,
-        late_includes=host_header_options(repository, includes),
+        late_includes=host_header_options(repository, includes, host_include_directories()),
         listed=listed,
         handwritten=find_handwritten(repository, (*listed.aclnn_sources, *mixed)),
     )
@@ -137,7 +136,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
         headers,
         includes,
         host_definitions=repository.definitions(dict.fromkeys((*host, *includes.files, *instances))),
-        late_includes=host_header_options(repository, includes),
+        late_includes=host_header_options(repository, includes, host_include_directories()),
         instance_headers=instances,
         handwritten=find_handwritten(repository),
     )

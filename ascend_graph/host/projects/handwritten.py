@@ -16,14 +16,13 @@ from pathlib import Path
 
 from ascend_graph.codegen.operator_package import generate_project_package
 from ascend_graph.compilation import BuildError
-from ascend_graph.host.projects.includes import find_includes
+from ascend_graph.host.projects.includes import find_includes, host_header_options
 from ascend_graph.host.projects.libraries import (
     COMPILE_LIMIT,
     GENERATED_HEADERS,
     LeftOutError,
     complete_sources,
     handwritten_library,
-    host_header_options,
     host_include_directories,
     undefined_functions,
 )
@@ -133,7 +132,7 @@ def borrow_sources(written: HandWrittenFunctions, repository: Repository, genera
             f"-DASCEND_GRAPH_NPU_ARCH={repository.options.architecture.number}",
             *((f"-D{_OWN_LOG}",) if repository.mentions(_OWN_LOG) else ()),
             *repository.definitions((*written.sources, *includes.files)),
-            *host_header_options(repository, includes),
+            *host_header_options(repository, includes, toolkit),
         )
         return replace(written, borrowed=borrowed, includes=includes, flags=flags)
 

@@ -70,6 +70,17 @@ def late_includes(repository: Repository, includes: IncludedFiles, toolkit: Sequ
     return tuple(f"-idirafter{directory}" for directory in (*directories, *includes.stand_ins))
 
 
+def host_header_options(repository: Repository, includes: IncludedFiles, toolkit: Sequence[Path]) -> tuple[str, ...]:
+    """Return compiler options for headers of op_host and op_api that come from elsewhere, or must not.
+
+    Args:
+        repository: The repository.
+        includes: What its sources include.
+        toolkit: The toolkit's include directories for op_host, its own first.
+    """
+    return (*copied_headers(includes, toolkit[0]), *late_includes(repository, includes, toolkit))
+
+
 def copied_headers(includes: IncludedFiles, toolkit: Path) -> tuple[str, ...]:
     """Return compiler options that include a toolkit directory's headers before the copies that a repository has of them.
 

@@ -15,9 +15,7 @@ from ascend_graph.compilation import CppLibrary, lasting_copies
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.packages.build import TRANSLATOR, kernel_compiler
-from ascend_graph.host.projects.includes import copied_headers, late_includes
-from ascend_graph.host.projects.model import HandWrittenFunctions, IncludedFiles, KernelSource, OperatorProject
-from ascend_graph.host.projects.repository import Repository
+from ascend_graph.host.projects.model import HandWrittenFunctions, KernelSource, OperatorProject
 
 #: Seconds that compiling one library may take.
 COMPILE_LIMIT = 600.0
@@ -40,12 +38,6 @@ def host_include_directories() -> tuple[Path, ...]:
     """Return the toolkit's include directories for sources of op_host and op_api."""
     host, include = toolkit_directory() / "include/op_host", toolkit_directory() / "include"
     return host, include, host / "op_common", host / "op_common/op_host", host / "exe_graph"
-
-
-def host_header_options(repository: Repository, includes: IncludedFiles) -> tuple[str, ...]:
-    """Return compiler options for headers of op_host and op_api that come from elsewhere, or must not."""
-    toolkit = host_include_directories()
-    return (*copied_headers(includes, toolkit[0]), *late_includes(repository, includes, toolkit))
 
 
 def kernel_include_directories() -> tuple[Path, ...]:
@@ -195,7 +187,8 @@ def check_loads(library: Path) -> None:
 def undefined_functions(library: Path) -> tuple[str, ...]:
     """Return the functions that a library calls and no library defines, with their namespaces and classes.
 
-    A name that ends with ``::`` is a class whose virtual functions nothing defines. The result is empty without the programs ldd and c++filt. Loading the library then names one of them.
+    A name that ends with ``::`` is a class whose virtual functions nothing defines. The result is empty without the programs
+    ldd and c++filt. Loading the library then names one of them.
     """
     if shutil.which("ldd") is None or shutil.which("c++filt") is None:
         return ()
