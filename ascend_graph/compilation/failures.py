@@ -102,10 +102,15 @@ def _hint(output: str) -> str:
         )
     if _NO_MEMORY.search(output):
         return "The compiler had too little memory: set MAX_JOBS=1, or to fewer than before; what is compiled is kept"
-    packages = {
-        f"{header} is in the package {package} of Debian and Ubuntu; a copy elsewhere is found by CPLUS_INCLUDE_PATH"
-        for header in _NO_HEADER.findall(output)
-        for begin, package in _HEADER_PACKAGES.items()
-        if header.startswith(begin)
-    }
-    return ". ".join(sorted(packages))
+    return ". ".join(sorted({_where(header) for header in _NO_HEADER.findall(output)}))
+
+
+def _where(header: str) -> str:
+    """Return where to get a header that was not found."""
+    for begin, package in _HEADER_PACKAGES.items():
+        if header.startswith(begin):
+            return f"{header} is in the package {package} of Debian and Ubuntu; a copy elsewhere is found by CPLUS_INCLUDE_PATH"
+    return (
+        f"{header} is not found: ascend-graph build takes -I DIR, and --cann DIR for a CANN toolkit or a checkout of its "
+        "sources (opbase has atvoss), which headers are taken from"
+    )

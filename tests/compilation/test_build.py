@@ -345,15 +345,24 @@ def test_what_is_wrong_is_one_sentence(
     assert "\n" not in str(raised.value)
 
 
-def test_a_missing_header_of_a_known_library_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("nlohmann/json.hpp", "nlohmann/json.hpp is in the package nlohmann-json3-dev of Debian"),
+        ("atvoss/reduce/reduce_sch.h", "reduce_sch.h is not found: ascend-graph build takes -I DIR, and --cann DIR"),
+    ],
+)
+def test_a_missing_header_says_where_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, message: str
+) -> None:
     script = tmp_path / "lacking"
     script.write_text(
         '#!/bin/sh\ncase "$*" in *--version*) exec g++ "$@";; esac\n'
-        "echo 'a.h:1:10: fatal error: nlohmann/json.hpp: No such file or directory' >&2; exit 1\n"
+        f"echo 'a.h:1:10: fatal error: {header}: No such file or directory' >&2; exit 1\n"
     )
     script.chmod(0o755)
     monkeypatch.setenv("CXX", str(script))
-    with pytest.raises(BuildError, match="nlohmann/json.hpp is in the package nlohmann-json3-dev of Debian"):
+    with pytest.raises(BuildError, match=message):
         answering(tmp_path).build()
 
 
