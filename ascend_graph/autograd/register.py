@@ -64,7 +64,7 @@ class GradientHandle:
         _live.remove(self._library)
         self._library._destroy()
         self._library = None
-        definition = _custom_op_without_gradient(self._overload.name())
+        definition = OPDEFS.get(self._overload.name())
         if definition is not None:
             # The dispatcher has the kernel of custom_op again; torch's second table, for modes, keeps the last function.
             _register(self._overload, make_autograd_impl(self._overload, definition))._destroy()
@@ -180,6 +180,8 @@ def register_gradient(overload: Any, gradient: Gradient | None, tangent: Gradien
         raise GradientError(f"{name} has a gradient already; leave backward= and forward= out")
     backward = refused_backward(overload) if gradient is None else gradient.formula
     kernel = autograd_kernel(overload, backward, None if tangent is None else tangent.formula)
+    if (definition := _custom_op_without_gradient(name)) is not None:
+        kernel = _refuse_second_gradient(kernel, name, definition)
     library = _register(overload, kernel)
     _live.append(library)
     return GradientHandle(library, overload)
@@ -196,6 +198,20 @@ def _register(overload: Any, kernel: Any) -> torch.library.Library:
         library._destroy()
         raise
     return library
+
+
+def _refuse_second_gradient(kernel: Any, name: str, definition: Any) -> Any:
+    """Return a kernel that raises GradientError once ``register_autograd`` gave its operator another gradient."""
+
+    def checked(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        if definition._backward_fn is not None:
+            raise GradientError(
+                f"{name} has two gradients: backward=, and that of a later register_autograd; leave one out, "
+                "or unregister() the first"
+            )
+        return kernel(keyset, *args, **kwargs)
+
+    return checked
 
 
 def _custom_op_without_gradient(name: str) -> Any:

@@ -231,6 +231,25 @@ def test_an_operator_of_custom_op_takes_a_gradient(compiled: bool) -> None:
         y.sum().backward()
 
 
+def test_a_second_gradient_of_a_custom_op_is_refused() -> None:
+    @torch.library.custom_op("by_custom_op::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    overload = torch.ops.by_custom_op.doubled.default
+    registered = ascend_graph.register_kernel(
+        eager=overload, shape="x[*s] -> y[*s]", backward=lambda ctx, grad: 2 * grad
+    )
+    doubled.register_autograd(lambda ctx, grad: 7 * grad)
+    x = X.clone().requires_grad_()
+    with pytest.raises(ascend_graph.AscendGraphError, match="doubled has two gradients"):
+        overload(x)
+    registered.unregister()
+    overload(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [7, 7]
+
+
 def cubed(define: Define) -> Any:
     """``x ** 3``, by a function that PyTorch differentiates as often as it is asked to."""
     return define(kernel=lambda x, w=None, times=2: x**3, backward=lambda ctx, grad, *, x: (3 * x**2 * grad, None))
