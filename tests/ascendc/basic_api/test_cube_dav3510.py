@@ -81,6 +81,25 @@ extern "C" __global__ __cube__ void to_vectors(GM_ADDR) {
     LocalTensor<float> sums(TPosition::CO1, 0, 256), result(TPosition::VECIN, 0, 256);
     Fixpipe(result, sums, FixpipeParamsArch3510<>(16, 16, 16, 16));
 }
+extern "C" __global__ __cube__ void ragged(GM_ADDR z) {
+    LocalTensor<float> sums(TPosition::CO1, 0, 1024);
+    GlobalTensor<float> result;
+    result.SetGlobalBuffer((__gm__ float*)z, 1024);
+    Fixpipe<float, float, CFG_NZ>(result, sums, FixpipeParamsArch3510<CO2Layout::NZ>(24, 16, 16, 256));
+}
+extern "C" __global__ __cube__ void no_stride(GM_ADDR z) {
+    LocalTensor<float> sums(TPosition::CO1, 0, 1024);
+    GlobalTensor<float> result;
+    result.SetGlobalBuffer((__gm__ float*)z, 1024);
+    Fixpipe(result, sums, FixpipeParamsArch3510<>(16, 16, 16, 0));
+}
+extern "C" __global__ __cube__ void scales_elsewhere(GM_ADDR z) {
+    LocalTensor<float> sums(TPosition::CO1, 0, 1024);
+    LocalTensor<uint64_t> scales(TPosition::CO1, 0, 16);
+    GlobalTensor<half> result;
+    result.SetGlobalBuffer((__gm__ half*)z, 1024);
+    Fixpipe(result, sums, scales, FixpipeParamsArch3510<>(16, 16, 16, 16));
+}
 // Rows of a block that begins within the matrix, as fractals; and columns that become rows.
 extern "C" __global__ __cube__ void parts(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
     LocalTensor<half> from(TPosition::A1, 0, 4096), block(TPosition::A2, 0, 1024), turned(TPosition::A1, 65536, 4096);
@@ -189,6 +208,9 @@ def test_patches_lie_by_columns_of_fractals(library: ctypes.CDLL, tools: Toolkit
     [
         ("odd_step", "ifTranspose with mStep 3, kStep 1 of elements of 1 bytes; mStep must be a multiple of 2"),
         ("to_vectors", "Fixpipe: dst lies in the unified buffer of a vector core"),
+        ("ragged", "Fixpipe: nSize must be a multiple of 16 for CO2Layout::NZ, of 8 with isChannelSplit"),
+        ("no_stride", "Fixpipe: dstStride is 0"),
+        ("scales_elsewhere", "Fixpipe: cbufWorkspace lies in CO1; it must lie in the "),
     ],
 )
 def test_refusals(library: ctypes.CDLL, tools: Toolkit, kernel: str, message: str) -> None:

@@ -255,6 +255,22 @@ def test_polling(library: ctypes.CDLL) -> None:
     assert z.tolist() == [2, *[1] * 11]
 
 
+def test_groups_of_blocks_wait_for_others(library: ctypes.CDLL, tools: Toolkit) -> None:
+    z, workspace = np.zeros(8, np.int32), np.zeros(3 * 128, np.int32)
+    assert launch(library, "groups", 5, z, workspace) == 0, tools.message()
+    assert z.tolist() == [20, 21, 1, 1, 1, 3 * 512, 0, 0]
+    assert workspace[::128].tolist() == [2, 2, 0]
+
+
+def test_atlas_a3_has_no_barrier_of_groups(
+    library: ctypes.CDLL, tools: Toolkit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_HOST_SOC", "Ascend910_9391")
+    launch(library, "groups", 5, np.zeros(8, np.int32), np.zeros(3 * 128, np.int32))
+    assert "GroupBarrier::" in tools.message()
+    assert "Atlas A3 does not have it" in tools.message()
+
+
 def test_split_cores(library: ctypes.CDLL, tools: Toolkit) -> None:
     z = np.zeros(64, np.int32)
     assert launch(library, "split", 3, z) == 0, tools.message()

@@ -234,6 +234,17 @@ void check_fixpipe(const LocalTensor<U>& src, const FixpipeParamsArch3510<format
         refuse("Fixpipe: the host has ReLU without factors and limits: NO_RELU, NORMAL_RELU, NOCLIP_RELU");
     if (p.isChannelSplit && (format != CO2Layout::NZ || !std::is_same<T, float>::value))
         refuse("Fixpipe: isChannelSplit is for float in CO2Layout::NZ");
+    if (p.nSize > 4095) refuse("Fixpipe: nSize is above 4095");
+    if (p.nSize == 0 || p.mSize == 0) return;  // nothing is moved
+    if (p.dstStride == 0)
+        refuse("Fixpipe: dstStride is 0; it is the distance of rows or columns, in elements");
+    if (format == CO2Layout::NZ && p.nSize % (p.isChannelSplit ? 8 : 16) != 0)
+        refuse("Fixpipe: nSize must be a multiple of 16 for CO2Layout::NZ, of 8 with isChannelSplit");
+}
+
+inline const uint64_t* scales_of(const LocalTensor<uint64_t>& workspace, uint32_t count, const Where& where) {
+    require_position(workspace, ascendc_host::Memory::l1, "Fixpipe", "cbufWorkspace", where);
+    return workspace.use(count, "Fixpipe", "cbufWorkspace", where);
 }
 
 // `store(offset in elements, values, count)` puts a run of elements.
@@ -287,6 +298,7 @@ void fixpipe_dav3510(const LocalTensor<T>& dst, const LocalTensor<U>& src,
             "Fixpipe: dst lies in the unified buffer of a vector core, which the host does not "
             "reach from the cube core; write to global memory or L1");
     }
+    require_position(dst, ascendc_host::Memory::l1, "Fixpipe", "dst", where);
     fixpipe_dav3510<T>(src, p, scales, where, [&](uint64_t at, const T* values, uint32_t count) {
         std::copy_n(values, count, dst.use(at + count, "Fixpipe", "dst", where) + at);
     });
@@ -310,14 +322,12 @@ template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
 void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src,
              const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsArch3510<config.format>& params,
              Where where = Where()) {
-    detail::fixpipe_dav3510(dst, src, params,
-                            cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+    detail::fixpipe_dav3510(dst, src, params, detail::scales_of(cbufWorkspace, params.nSize, where), where);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
 void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
              const FixpipeParamsArch3510<config.format>& params, Where where = Where()) {
-    detail::fixpipe_dav3510(dst, src, params,
-                            cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+    detail::fixpipe_dav3510(dst, src, params, detail::scales_of(cbufWorkspace, params.nSize, where), where);
 }
 
 #endif  // __NPU_ARCH__ == 3510

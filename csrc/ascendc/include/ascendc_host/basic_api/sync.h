@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "ascendc_host/basic_api/tensor.h"
+#include "ascendc_host/internal/processors.h"
 
 // ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant,
 // and what is for the other kind is not made.
@@ -190,6 +191,8 @@ inline void InitSocState() {
 enum class PipeMode : uint8_t { SCALAR_MODE = 0, MTE3_MODE, MAX };
 template <PipeMode pipeMode>
 class GroupBarrier {
+    static_assert(pipeMode == PipeMode::MTE3_MODE, "GroupBarrier: pipeMode must be PipeMode::MTE3_MODE");
+
   public:
     GroupBarrier(GM_ADDR groupWorkspace, uint32_t arriveSizeIn, uint32_t waitSizeIn)
         : workspace_(groupWorkspace), arriving_(arriveSizeIn), waiting_(waitSizeIn) {}
@@ -212,6 +215,12 @@ class GroupBarrier {
     }
     static void check(const char* api, uint32_t index, uint32_t count, const Where& where) {
         const auto& block = ascendc_host::enter(where);
+        if (ascendc_host::is_named(ascendc_host::processor_of_process(), "Ascend910_93"))
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("GroupBarrier::%s: Atlas A3 does not have it; use SyncAll "
+                                     "or CrossCoreSetFlag and CrossCoreWaitFlag",
+                                     api));
         if (index >= count)
             ascendc_host::fail(
                 block, where,
