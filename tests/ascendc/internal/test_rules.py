@@ -390,11 +390,14 @@ extern "C" __global__ __aicore__ void divides(GM_ADDR x, int32_t uses) {
     gm.SetValue(0, 1);
     volatile int32_t zero = 0;
     volatile uint64_t wide_zero = 0;
+    volatile uint8_t byte = 7, byte_zero = 0;
     const int32_t quotient = 7 / zero, remainder = 7 % zero;
     const uint64_t wide = 7 / wide_zero;
+    const uint8_t narrow = byte / byte_zero, narrow_remainder = byte % byte_zero;
     gm.SetValue(1, 2);
     if (uses == 1) gm.SetValue(2,
-        quotient == remainder && static_cast<uint32_t>(wide) == static_cast<uint32_t>(quotient));
+        quotient == remainder && static_cast<uint32_t>(wide) == static_cast<uint32_t>(quotient) &&
+        narrow == narrow_remainder && narrow == static_cast<uint8_t>(quotient));
     if (uses == 2) gm.SetValue(static_cast<uint32_t>(quotient), 3);
 }
 extern "C" __global__ __aicore__ void lingers(GM_ADDR x) {
