@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -319,3 +320,44 @@ def test_a_product_of_leading_sizes_is_followed(adopted: Adopt) -> None:
     one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body)
     assert run_meta(one, torch.empty(2, 3, 4)).shape == (12,)
     assert run_meta(one, torch.empty(5)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("made", "dtype"),
+    [
+        ("at::empty_like(x, torch::dtype(torch::kInt32))", torch.int32),
+        ("at::zeros_like(x, at::TensorOptions().dtype(at::kInt))", torch.int32),
+        ("at::empty_like(x, at::TensorOptions().device(x.device()))", torch.float16),
+        ("at::full_like(x, 0.5)", torch.float16),
+        ("at::full_like(x, 1, at::dtype(at::kInt))", torch.int32),
+        ("x.new_empty({x.size(0), x.size(1)}, at::dtype(at::kInt))", torch.int32),
+        ("x.new_empty({x.size(0), x.size(1)}, at::device(x.device()))", torch.float16),
+        ("x.to(at::dtype(at::kInt))", torch.int32),
+    ],
+)
+def test_options_name_what_they_change(adopted: Adopt, made: str, dtype: torch.dtype) -> None:
+    """A dtype alone leaves the device of the tensor that is asked, and a device its dtype."""
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", f"return {made};")
+    if one.relation is None:
+        result = run_meta(one, torch.empty(2, 3, dtype=torch.float16))
+        assert (result.shape, result.dtype) == ((2, 3), dtype)
+    else:
+        named = re.search(r"-> .*: (\w+)$", one.relation)
+        assert ("float16" if named is None or named[1] == "x" else named[1]) == str(dtype).removeprefix("torch."), (
+            one.relation
+        )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "at::empty_like(x, at::device(at::kCPU))",
+        "at::empty({x.size(0)}, at::dtype(at::kInt))",
+        "x.new_empty({x.size(0)}, at::TensorOptions().device(at::kCPU))",
+        "x.to(at::TensorOptions().device(at::kCPU))",
+    ],
+)
+def test_a_tensor_on_the_cpu_is_no_output(adopted: Adopt, made: str) -> None:
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", f"return {made};")
+    assert one.relation is None
+    assert not one.meta

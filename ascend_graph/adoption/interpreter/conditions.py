@@ -89,7 +89,10 @@ def choice(condition: Any, then: Any, otherwise: Any) -> Any:
         names = dict.fromkeys(name for one in (then, otherwise) for name, _ in one.members)
         return Record(tuple(sorted((n, choice(condition, then.member(n), otherwise.member(n))) for n in names)))
     if isinstance(then, Options) and isinstance(otherwise, Options):
-        return Options(choice(condition, then.dtype, otherwise.dtype), then.on_device and otherwise.on_device)
+        if then.dtype is None or otherwise.dtype is None:
+            return then if then == otherwise else UNKNOWN
+        on_device = then.on_device if then.on_device == otherwise.on_device else False
+        return Options(choice(condition, then.dtype, otherwise.dtype), on_device)
     if (
         isinstance(condition, Operation)
         and condition.operator in ("==", "!=")

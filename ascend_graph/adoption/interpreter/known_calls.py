@@ -9,7 +9,7 @@ from ascend_graph.adoption.cpp.expressions import FLOAT
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.members import member
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, between, joined, length
-from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, default_of, new_like, new_tensor, with_option
+from ascend_graph.adoption.interpreter.tensors import default_of, new_like, new_tensor, with_option
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -64,6 +64,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             if "dtype" in keywords or len(arguments) > 2
             else UNKNOWN
         )
+    if last == "full_like" and len(arguments) > 1:
+        return new_like([arguments[0], *arguments[2:]], keywords)
     if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
         return new_like(arguments, keywords)
     if last in _ALLOCATORS and len(arguments) >= 2:
@@ -73,13 +75,13 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
     if last in ("value_or_else", "npu_format_cast") and arguments:
         return arguments[0]
     if last in ("dtype", "device") and len(arguments) == 1:
-        return with_option(HOST_OPTIONS, arguments[0])
+        return with_option(Options(), arguments[0])
     if last == "Device" and len(arguments) == 1 and isinstance(arguments[0], Constant):
         return Device(str(arguments[0].value).partition(":")[0] in ("npu", "meta"))
     if last == "get_npu_device_type" and not arguments:
         return Device(True)
     if last == "TensorOptions":
-        made: Any = HOST_OPTIONS
+        made: Any = Options()
         for one in arguments:
             made = with_option(made, one)
         return made

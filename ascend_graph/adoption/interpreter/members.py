@@ -7,7 +7,7 @@ from typing import Any
 from ascend_graph.adoption.interpreter.conditions import choice, negated
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_method
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, sliced
-from ascend_graph.adoption.interpreter.tensors import with_option
+from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, with_option
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -58,7 +58,7 @@ def member(owner: Any, name: str) -> Any:
             return Sizes((Slice(owner.name),))
         return owner.sizes if isinstance(owner, NewTensor) else UNKNOWN
     if name == "dtype" and isinstance(owner, Options):
-        return owner.dtype
+        return owner.over(HOST_OPTIONS).dtype
     if name in ("dtype", "scalar_type", "type"):
         if isinstance(owner, Input):
             return DtypeOf(owner.name)
@@ -69,11 +69,11 @@ def member(owner: Any, name: str) -> Any:
         return length(owner.sizes) if isinstance(owner, NewTensor) else UNKNOWN
     if name == "options":
         if isinstance(owner, Input):
-            return Options(DtypeOf(owner.name))
+            return Options(DtypeOf(owner.name), True)
         return Options(owner.dtype, not owner.on_host) if isinstance(owner, NewTensor) else UNKNOWN
     if name == "device":
         if isinstance(owner, Options):
-            return Device(owner.on_device)
+            return Device(bool(owner.on_device))
         return Device(not getattr(owner, "on_host", False)) if isinstance(owner, Input | NewTensor) else UNKNOWN
     if name in ("has_value", "defined"):
         if isinstance(owner, Input):

@@ -29,7 +29,7 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
 )
 
-#: Options that name no device: those of a tensor on the CPU.
+#: What options stand for that name nothing: a tensor on the CPU.
 HOST_OPTIONS = Options(Dtype("float32"), False)
 #: Types whose variables are undefined until they are assigned.
 _PLAIN_TYPES = frozenset(
@@ -64,7 +64,7 @@ def new_tensor(
 ) -> Any:
     """Return a new tensor of these sizes and options, or an unknown one."""
     for one in options:
-        made = one if isinstance(one, Options) else with_option(made, one)
+        made = one.over(made) if isinstance(one, Options) else with_option(made, one)
         if isinstance(made, Unknown):
             return UNKNOWN
     if dtype is not None:
@@ -101,9 +101,9 @@ def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
         return UNKNOWN
     made: Any = Options(dtype, not (isinstance(owner, NewTensor) and owner.on_host))
     for one in [*arguments[1:], *keywords.values()]:
-        made = (
-            Options(one.dtype, made.on_device and one.on_device) if isinstance(one, Options) else with_option(made, one)
-        )
+        made = one.over(made) if isinstance(one, Options) else with_option(made, one)
+        if not isinstance(made, Options):
+            return UNKNOWN
     if not isinstance(made, Options) or not made.on_device:
         return UNKNOWN
     if isinstance(owner, NewTensor) and owner.view is not None:

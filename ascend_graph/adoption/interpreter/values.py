@@ -153,10 +153,15 @@ class DtypeOf:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of a new tensor; ``on_device`` is False if another device is asked for."""
+    """Options of a new tensor: ``on_device`` is False if another device is asked for; what they do not name is None."""
 
-    dtype: Any
-    on_device: bool = True
+    dtype: Any = None
+    on_device: bool | None = None
+
+    def over(self, other: Options) -> Options:
+        """Return these options, with those of another where these name none."""
+        dtype = other.dtype if self.dtype is None else self.dtype
+        return Options(dtype, other.on_device if self.on_device is None else self.on_device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +227,7 @@ def is_known(value: Any) -> bool:
     if isinstance(value, NewTensor):
         return is_known(value.sizes) and is_known(value.dtype) and (value.view is None or is_known(value.view[0]))
     if isinstance(value, Options):
-        return is_known(value.dtype)
+        return value.dtype is None or is_known(value.dtype)
     return True
 
 

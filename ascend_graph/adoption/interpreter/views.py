@@ -78,14 +78,18 @@ def _view(owner: Any, name: str, arguments: tuple[Any, ...], sizes: Sizes) -> An
     return NewTensor(sizes, _dtype(owner), view=(owner, name, arguments)) if is_known(sizes) else UNKNOWN
 
 
+def _names_device(option: Any) -> bool:
+    return isinstance(option, Device) or (isinstance(option, Options) and option.on_device is not None)
+
+
 def _copied(owner: Any, name: str, arguments: list[Any]) -> Any:
     dtype = _dtype(owner)
     for one in arguments:
         if isinstance(one, Dtype | DtypeOf):
             dtype = one
         elif isinstance(one, Options):
-            dtype = one.dtype
-            if not one.on_device:
+            dtype = dtype if one.dtype is None else one.dtype
+            if one.on_device is False:
                 return UNKNOWN
         elif name == "type_as" and isinstance(one, Input | NewTensor):
             dtype = _dtype(one)
@@ -95,7 +99,7 @@ def _copied(owner: Any, name: str, arguments: list[Any]) -> Any:
         elif not (isinstance(one, Constant) and isinstance(one.value, bool)):
             return UNKNOWN
     if isinstance(owner, NewTensor) and owner.on_host:
-        return NewTensor(owner.sizes, dtype, on_host=not any(isinstance(one, Device | Options) for one in arguments))
+        return NewTensor(owner.sizes, dtype, on_host=not any(_names_device(one) for one in arguments))
     if name == "detach" or (dtype == _dtype(owner) and name != "clone"):
         return owner if isinstance(owner, NewTensor) else _view(owner, "detach", (), _sizes(owner))
     if isinstance(owner, Input):
