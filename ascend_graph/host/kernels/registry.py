@@ -167,7 +167,8 @@ def host_kernel(
     It must be a function of its arguments alone, and work on meta tensors except for the inputs in ``values``.
 
     Raises:
-        HostRuntimeError: an operator has a kernel already, or an option does not name a parameter.
+        HostRuntimeError: an operator has a kernel already, an option does not name a parameter, or an input has a
+            default other than None, which an absent input is.
     """
 
     def register(function: F) -> F:
@@ -179,6 +180,13 @@ def host_kernel(
         if strangers:
             raise HostRuntimeError(
                 f"{op_types[0]}: {', '.join(sorted(strangers))} is not an input; the inputs are: {', '.join(inputs)}"
+            )
+        numbers = [p for p in positional if p.default is not p.empty and p.default is not None]
+        if numbers:
+            shown = ", ".join(map(str, numbers))
+            raise HostRuntimeError(
+                f"{op_types[0]}: {shown} stands among the inputs of the host kernel, and an input that is absent is None; "
+                f"write it behind '*' as an attr: ({', '.join([*inputs[: len(inputs) - len(numbers)], '*', shown])})"
             )
         for op_type in op_types:
             _add(

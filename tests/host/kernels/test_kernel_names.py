@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 
+import pytest
 from torchair._ge_concrete_graph import auto_generated_ge_raw_ops as raw_ops
 
-from ascend_graph.host.kernels import host_kernels
+from ascend_graph.environment import HostRuntimeError
+from ascend_graph.host.kernels import host_kernel, host_kernels
 from ascend_graph.host.runtime.engine import documented_prototype
 
 
@@ -34,3 +36,11 @@ def _written_attrs(op_type: str) -> set[str]:
     """The attrs of a node, by the names that the wheel's function writes: a few of its docstrings have others."""
     function = getattr(raw_ops, op_type, None) or getattr(raw_ops, f"_{op_type}")
     return set(re.findall(r'op\.attr\["([a-zA-Z]\w*)"\]', inspect.getsource(function)))
+
+
+def test_a_number_among_the_inputs_of_a_kernel_is_refused() -> None:
+    """An input that is absent is None, so that its default would never be what the author wrote."""
+    said = r"NormUp: eps=1e-05 stands among the inputs .*: \(x, gamma, \*, eps=1e-05\)"
+    with pytest.raises(HostRuntimeError, match=said):
+        host_kernel("NormUp")(lambda x, gamma, eps=1e-5: x)
+    assert "NormUp" not in host_kernels()
