@@ -20,6 +20,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
     (r"ValueError: unable to parse expression: unsupported binOP", "TorchAir has no form for the expression of a size"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
+    (r"mutable TensorLists with negation inputs.*aten::_foreach_copy_", "npugraph_ex copies later inputs into earlier ones, and PyTorch's copy of lists takes none by its negation"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
 
