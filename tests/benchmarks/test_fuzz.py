@@ -248,6 +248,7 @@ def test_as_strided_of_an_input_with_an_offset_is_the_wheels_fault(layout: str) 
     assert known_fault(made, finding) == ("as-strided-of-a-view" if layout == "offset" else "")
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_found() -> None:
     count, missed = planted.search(0, ["subtraction_is_reversed"])
     assert (count, missed) == (1, [])

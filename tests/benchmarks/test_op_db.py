@@ -44,6 +44,7 @@ def run_op_db(*arguments: str, timeout: int = 1500) -> tuple[list[Line], dict[st
 PLANTED = ("--setup", "tests.benchmarks.planted_faults:plant")
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found() -> None:
     wrong = {name: fault for name, fault in FAULTS.items() if fault[2] is not ComparisonVerdict.DIED}
     names = "|".join([*wrong, "sign", "round"])
@@ -71,6 +72,7 @@ def test_what_dies_is_named_and_ends_nothing() -> None:
     assert (summary["died"], summary["equal"]) == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_cpu_is_equal_to_itself() -> None:
     found, summary = run_op_db(
         "--device", "cpu", "--samples", "2", "--shard", "5/60", "--checks", "forward,backward,out,in place"
@@ -89,6 +91,7 @@ def test_a_slice_of_the_database() -> None:
     assert summary["operators"] > 50
 
 
+@pytest.mark.slow
 def test_layouts_of_a_slice_of_the_database() -> None:
     """One in forty operators: strides, offsets and dtypes of results and gradients against those of fake tensors."""
     found, summary = run_op_db(
@@ -108,6 +111,7 @@ SPOILED = (
 )
 
 
+@pytest.mark.slow
 def test_nothing_that_is_wrong_by_a_thousandth_is_found_equal() -> None:
     """With one number of each result spoiled; random operators are known by their moments alone."""
     found, summary = run_op_db(

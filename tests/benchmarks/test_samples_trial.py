@@ -100,6 +100,7 @@ def test_what_a_block_did(code: int | None, text: str, status: str) -> None:
     assert judged(code, text)[0] == status
 
 
+@pytest.mark.slow
 def test_the_trial_of_a_checkout(tmp_path: Path) -> None:
     """It counts, and leaves checkout and toolkit as they were."""
     readme = "```bash\nbash run.sh -v [SOC_VERSION]\n```\n"

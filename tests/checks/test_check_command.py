@@ -49,6 +49,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_crashes_and_what_hangs_is_reported_and_the_rest_goes_on(module: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.json"
     options = ["--check", "arguments", "--check", "meta", "--timeout", "5", "--format", "json", "-o", str(output)]
@@ -72,6 +73,7 @@ def test_what_crashes_and_what_hangs_is_reported_and_the_rest_goes_on(module: Pa
     assert reports["cmd.hang.default"]["checks"][0]["message"] == "checking it did not end within 5 s"
 
 
+@pytest.mark.slow
 def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
     (tmp_path / "empty.py").write_text("x = 1")

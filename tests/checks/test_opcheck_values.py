@@ -278,6 +278,7 @@ def run_with(package: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_is_a_failure_with_the_rule(package: Path) -> None:
     result = run_with(
         package,

@@ -201,6 +201,7 @@ def test_infer_shape_command(header: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_project_with_a_kernel_builds_and_passes_its_own_test(header: Path, tmp_path: Path) -> None:
     """The author writes what the kernel reads of its tiling data, and what the operator computes; nothing else."""
     kernel = tmp_path / "my_kernel.cpp"

@@ -52,18 +52,22 @@ def test_torchrun_starts_ranks() -> None:
     assert (done.returncode, done.stdout.count("cases are equal")) == (0, 4), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_parallel_programs_are_those_of_gloo() -> None:
     check_ranks("programs.py", 4, "programs are equal")
 
 
+@pytest.mark.slow
 def test_operators_are_sharded_on_what_is_declared() -> None:
     check_ranks("sharding.py", 4, "placements are equal")
 
 
+@pytest.mark.slow
 def test_everyday_operators_and_their_gradients_are_sharded_in_every_way() -> None:
     check_ranks("everyday.py", 2, "gradients are equal")
 
 
+@pytest.mark.slow
 def test_compiled_programs_of_sharded_operators_are_those_outside_of_graphs() -> None:
     check_ranks("compiled.py", 2, "cases are equal", "ge", "aclgraph")
 
@@ -84,6 +88,7 @@ def test_a_rank_that_is_killed_is_named_by_all_others() -> None:
     assert re.search(r"failed: (rank [01] \(process \d+\), )?rank 2 \(process \d+\) ", "".join(outputs)), outputs
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_ends_the_wait_of_the_others() -> None:
     codes, outputs, _ = run_ranks("late", 2, HCCL_EXEC_TIMEOUT="2")
     assert codes[0] in REPORTED, outputs
@@ -111,6 +116,7 @@ def test_processes_that_do_not_agree_how_many_they_are_are_told_so() -> None:
     assert seconds < SOON
 
 
+@pytest.mark.slow
 def test_processes_with_one_rank_are_told_so() -> None:
     codes, outputs, _ = run_ranks(
         "meeting", 3, of_rank=lambda rank: {"RANK": str(min(rank, 1))}, HCCL_CONNECT_TIMEOUT="5"
@@ -126,12 +132,14 @@ def test_a_rank_that_is_never_started_ends_the_meeting() -> None:
     assert seconds < SOON
 
 
+@pytest.mark.slow
 def test_more_ranks_than_devices_are_refused() -> None:
     codes, outputs, _ = run_ranks("meeting", 2, ASCEND_GRAPH_HOST_DEVICES="1", HCCL_CONNECT_TIMEOUT="5")
     assert codes[1] not in (0, None), outputs
     assert re.search(r"device.*(1|0, 1)", outputs[1]), outputs
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_said() -> None:
     """Where ranks meet is PyTorch's own store. Rank 0 cannot open it; others would wait for an answer, and torchrun
     ends them."""
@@ -151,6 +159,7 @@ def test_two_jobs_at_once_do_not_meet() -> None:
             assert all(f"rank {rank} met" in output for rank, output in enumerate(outputs)), outputs
 
 
+@pytest.mark.slow
 def test_what_the_device_refuses_is_refused(tmp_path: Path) -> None:
     """Among processes of torch.multiprocessing.spawn that meet in a file."""
     command = [sys.executable, str(HERE / "failures.py"), "spawn", "refused", "2", str(tmp_path / "store")]

@@ -137,16 +137,18 @@ def assert_close(actual: Any, expected: Any, dtype: torch.dtype = torch.float32)
     torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol, check_device=False)
 
 
-@pytest.mark.parametrize(
-    ("training", "dynamic"),
-    [
-        pytest.param(False, False, id="eval-static"),
-        pytest.param(True, False, id="train-static"),
-        pytest.param(False, True, id="eval-dynamic", marks=pytest.mark.slow),  # the graphs of training are dynamic, too
-        pytest.param(True, True, id="train-dynamic"),
-    ],
-)
-@pytest.mark.parametrize("name", MODELS)
+def cases() -> Iterator[Any]:
+    """Every model in evaluation and training; what takes long and is seen by others is in the slow suite."""
+    for name in MODELS:
+        yield pytest.param(name, False, False, id=f"{name}-eval-static")
+        yield pytest.param(name, True, False, id=f"{name}-train-static")
+        # The graphs of training are dynamic, too.
+        yield pytest.param(name, False, True, id=f"{name}-eval-dynamic", marks=pytest.mark.slow)
+        marks = [pytest.mark.slow] if name in ("cnn", "transformer") else []
+        yield pytest.param(name, True, True, id=f"{name}-train-dynamic", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "training", "dynamic"), list(cases()))
 def test_forward_and_backward(name: str, training: bool, dynamic: bool) -> None:
     torch.manual_seed(0)
     build, sample = MODELS[name]

@@ -338,6 +338,7 @@ SETTLED = LISTS_INI + (
 )
 
 
+@pytest.mark.slow
 def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Path) -> None:
     (tmp_path / "op_proto.h").write_text(GENERATED)
     project_directory = tmp_path / "dc_generated"

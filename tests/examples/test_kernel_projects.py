@@ -138,6 +138,7 @@ def own_tests(work: Path) -> None:
     assert "failed" not in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["ascendc_library", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "ascendc_library")],

@@ -38,6 +38,9 @@ for _ in range(2):
 """
 
 
+pytestmark = pytest.mark.slow  # it compiles an extension with PyTorch's headers
+
+
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:
     def build(work: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import EXAMPLES, Builder, host_python, run
 
+pytestmark = pytest.mark.slow  # it builds a wheel and installs it
+
 
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:

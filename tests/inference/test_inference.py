@@ -125,6 +125,7 @@ def test_a_kernel_that_ends_its_process(define: Callable[..., Any]) -> None:
         infer_overload(overload)
 
 
+@pytest.mark.slow
 def test_strides_of_the_kernel_are_carried_or_named(define: Callable[..., Any]) -> None:
     kept = infer_overload(define("kept(Tensor x, Tensor w) -> Tensor", lambda x, w: w.clone()))
     assert str(kept.relation).startswith("x[*s], w[*t] -> out0 like w")
@@ -325,6 +326,7 @@ def test_sizes_that_attrs_make_negative_are_not_tried() -> None:
     assert sample(relation, {}, random.Random(0)).shapes["x"][0] >= 0
 
 
+@pytest.mark.slow
 def test_same_seed_same_search() -> None:
     overload = torch.ops.aten.layer_norm.default
     found = [infer_relation(overload, overload._schema, seed=3) for _ in range(3)]

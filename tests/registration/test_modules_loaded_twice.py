@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import warnings
 
@@ -41,6 +43,7 @@ print("compared")
 """
 
 
+@pytest.mark.slow
 def test_both_copies_of_the_compiler_prepare_graphs() -> None:
     # Not in a fork of the preloaded server, which has imported torchair.
     command = [sys.executable, "-c", PROGRAM]

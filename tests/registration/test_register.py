@@ -593,6 +593,7 @@ def test_registering_after_a_graph_was_compiled_without(define: Define) -> None:
     assert ge(lambda x: overload(x, 4))(x).cpu().tolist() == [4, 4]
 
 
+@pytest.mark.slow
 def test_the_first_graph_of_a_process(tmp_path: Path) -> None:
     """TorchAir's automatic path asks GE before it runs and fails; an operator that is registered never meets it."""
     script = tmp_path / "first.py"

@@ -165,6 +165,7 @@ def test_static_objects_are_made_once(library: ctypes.CDLL) -> None:
     assert library.how_often_started() == 1
 
 
+@pytest.mark.slow
 def test_two_sources_of_one_program(tools: Toolkit, tmp_path: Path) -> None:
     """The same names in both: each has the code of its own vector cores."""
     for name, first in (("one", 1000), ("two", 2000)):
@@ -200,6 +201,7 @@ def test_what_needs_both(tmp_path: Path) -> None:
         assert names_macros(f'# 1 "{header}" 1\n', toolkit) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -284,6 +286,7 @@ def test_what_needs_another_compiler(tools: Toolkit, tmp_path: Path, said: str, 
     assert (tmp_path / "inside.o").read_text() == "compiled\n"
 
 
+@pytest.mark.slow
 def test_a_template_found_by_its_arguments(tools: Toolkit, tmp_path: Path) -> None:
     """The device's compiler takes it in every version of C++, g++ from C++20 on; what is nowhere stays an error."""
     source = tmp_path / "sum.asc"

@@ -11,6 +11,7 @@ from ..conftest import Toolkit
 KERNEL = '#include "kernel_operator.h"\nextern "C" __global__ __aicore__ void kernel(GM_ADDR x) {}\n'
 
 
+@pytest.mark.slow
 def test_an_error_is_found_by_one_compilation(tools: Toolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the precompiled header, where the source's first headers have one."""
     log, program = tmp_path / "log", tmp_path / "g++"

@@ -202,6 +202,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_asc_language(tools: Toolkit, tmp_path: Path) -> None:
     """find_package(ASC) and project(… LANGUAGES ASC CXX): an executable of .asc and .cpp sources."""
     (tmp_path / "CMakeLists.txt").write_text("""

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROCESSORS if name != processor({})])
 def test_the_tests_of_another_processor(name: str) -> None:
     done = on_host_as(name, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).parent))

@@ -133,12 +133,14 @@ def run(package: Path, processor: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_package_runs_where_the_process_stands_for_its_architecture(package: Path) -> None:
     done = run(package, processor_with(DAV_3510, {}))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "equal on Ascend950PR_9589"
 
 
+@pytest.mark.slow
 def test_a_package_is_refused_where_the_process_stands_for_another(package: Path) -> None:
     done = run(package, "Ascend910_9391")
     assert done.returncode != 0

@@ -71,6 +71,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_kernels_see_what_memory_holds_by_every_way(package: Path) -> None:
     done = preloaded.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],

@@ -47,6 +47,7 @@ def test_sources_are_known_by_what_they_contain() -> None:
     assert written.functions == {"aclnnRunningTotal"}
 
 
+@pytest.mark.slow
 def test_a_build_reads_the_repository_before_it_compiles_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ def test_memory_with_gaps_is_not_launched_on(package: Path) -> None:
     assert "ScaleAdd: parameter x has gaps in its memory; call l0op::Contiguous before" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -214,6 +215,7 @@ extern "C" aclnnStatus aclnnScaleThrice(void* workspace, uint64_t workspaceSize,
 """
 
 
+@pytest.mark.slow
 def test_generated_functions_of_other_operators_are_called(package: Path, tmp_path: Path) -> None:
     """They find the operator in whatever package has it. And functions whose build says so have opdev's log."""
     shutil.copytree(PROJECT, tmp_path / "ops/scale_add")

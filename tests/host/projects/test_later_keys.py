@@ -57,6 +57,7 @@ def libraries(package: Path) -> list[str]:
     return sorted(path.name for path in (package / "op_impl/host/kernels").glob("*.so"))
 
 
+@pytest.mark.slow
 def test_one_key_is_compiled_by_the_build_and_another_by_its_launch(package: Path) -> None:
     assert libraries(package) == ["keyed_0_2.so", "keyed_1_2.so"]
     stem = package / "op_impl/host/kernels/keyed_0"
@@ -68,6 +69,7 @@ def test_one_key_is_compiled_by_the_build_and_another_by_its_launch(package: Pat
         compile_key(stem, 4)
 
 
+@pytest.mark.slow
 def test_sources_that_changed_are_not_compiled_into_an_older_package(package: Path, source: Path) -> None:
     header = source / "op_kernel/keyed.h"
     before = header.read_text()
@@ -84,6 +86,7 @@ def test_sources_that_changed_are_not_compiled_into_an_older_package(package: Pa
     assert libraries(package) == ["keyed_0_2.so", "keyed_1_2.so"]
 
 
+@pytest.mark.slow
 def test_all_keys_are_compiled_on_demand(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "MOST_KEYS", 1)
     package = build_project_package(tmp_path / "opp", source, options=BuildOptions(all_keys=True))

@@ -340,6 +340,7 @@ def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> 
     assert "selects none of the instances" in unselected
 
 
+@pytest.mark.slow
 def test_a_kernel_may_select_its_instances_itself(tmp_path: Path) -> None:
     """Its header does, and op_host includes only what declares the parameters."""
     whole = tmp_path / "whole"

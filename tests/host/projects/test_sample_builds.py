@@ -141,6 +141,7 @@ def built(directory: Path, *options: str) -> Path:
     return directory / "build"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [("-DRUN_MODE=npu",), ("-DRUN_MODE=sim",), ("-DRUN_MODE=cpu", "-DSOC_VERSION=Ascend310P1")]
 )
@@ -151,6 +152,7 @@ def test_a_project_runs_its_kernel_in_each_mode(tmp_path: Path, options: tuple[s
     assert (done.returncode, done.stdout) == (0, "1 3 31\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_fault_ends_a_program_for_cpu_debugging(tmp_path: Path) -> None:
     """The memory of GmAlloc has a size, and an access beyond it is a fault that names kernel and line."""
     beyond = KERNEL.replace("in.GetValue(i)", "in.GetValue(i + 4096)").replace("x, sizes.length", "x, 8192")
@@ -161,6 +163,7 @@ def test_a_fault_ends_a_program_for_cpu_debugging(tmp_path: Path) -> None:
     assert "scale" in done.stderr
 
 
+@pytest.mark.slow
 def test_kernels_of_cpu_debugging_have_code_for_each_kind_of_core(tmp_path: Path) -> None:
     """Where the kind of core is a constant, what a vector core runs is found by the kernel's launch function."""
     kernel = KERNEL.replace(

@@ -122,6 +122,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+@pytest.mark.slow
 def test_kernels_of_packages_end_at_the_limit(package: Path) -> None:
     code = PRELUDE + "for name in ('SpinPython', 'SpinCpp', 'SpinAsc', 'NullCpp', 'GoodCpp'): print(call(name))"
     result = run(code, ASCEND_CUSTOM_OPP_PATH=str(package), ASCEND_GRAPH_KERNEL_TIMEOUT="1")

@@ -273,6 +273,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_package_that_cann_built_runs_with_kernels_of_another(library: Path, tmp_path: Path) -> None:
     package = tmp_path / "vendor"
     for part, name, content in (

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BEGIN = """
 import json, torch, torch_npu
 main, side, other = torch.npu.current_stream(), torch.npu.Stream(), torch.npu.Stream()
@@ -92,6 +94,7 @@ def checked(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_streams_that_do_not_wait_are_found_and_others_are_let_alone(tmp_path: Path) -> None:
     programs = {name: code for name, (code, _) in FAULTS.items()} | RIGHT
     result = checked(tmp_path, f"{BEGIN}\nprograms = {json.dumps(programs)!r}\n{RUN}")

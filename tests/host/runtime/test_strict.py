@@ -111,6 +111,7 @@ for name, kernel in {"peek": peek, "fill": lambda x: torch.empty_like(x).fill_(1
 '''
 
 
+@pytest.mark.slow
 def test_check_command(tmp_path: Path) -> None:
     module = tmp_path / "operators.py"
     module.write_text(OPERATORS)

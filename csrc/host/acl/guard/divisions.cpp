@@ -22,7 +22,7 @@ T load(const uint8_t* place) {
     return value;
 }
 
-// A division of 16, 32 or 64 bits: "Instruction Format" in Intel's manual, volume 2, chapter 2.
+// A division of 8 to 64 bits: "Instruction Format" in Intel's manual, volume 2, chapter 2.
 struct Division {
     unsigned bits;
     uint64_t divisor;
@@ -37,12 +37,15 @@ std::optional<Division> decode(const greg_t* registers) {
         narrow = narrow || *at == 0x66;
     unsigned rex = 0;
     if ((*at & 0xf0) == 0x40) rex = *at++;
-    const unsigned bits = (rex & 8) != 0 ? 64 : narrow ? 16 : 32;
-    if (*at++ != 0xf7) return std::nullopt;
+    const uint8_t code = *at++;
+    if (code != 0xf6 && code != 0xf7) return std::nullopt;
+    const unsigned bits = code == 0xf6 ? 8 : (rex & 8) != 0 ? 64 : narrow ? 16 : 32;
     const uint8_t modrm = *at++;
     const unsigned operation = modrm >> 3 & 7, mode = modrm >> 6, low = modrm & 7;
     if (operation != 6 && operation != 7) return std::nullopt;
     const uint64_t mask = ~uint64_t{0} >> (64 - bits);
+    // Without REX, numbers 4 to 7 of bytes are the second ones of the first four registers.
+    if (mode == 3 && bits == 8 && rex == 0 && low > 3) return Division{bits, value(low - 4) >> 8 & mask, at};
     if (mode == 3) return Division{bits, value(low | (rex & 1) << 3) & mask, at};
     uint64_t address = 0;
     bool relative = false, wide = mode == 2;
@@ -79,6 +82,12 @@ void write(greg_t& target, unsigned bits, uint64_t value) {
     target = static_cast<greg_t>(kept | value);
 }
 
+void write_results(greg_t* registers, unsigned bits, uint64_t quotient, uint64_t remainder) {
+    if (bits == 8) return write(registers[REG_RAX], 16, remainder << 8 | quotient);  // AH and AL
+    write(registers[REG_RAX], bits, quotient);
+    write(registers[REG_RDX], bits, remainder);
+}
+
 }  // namespace
 
 Passed pass_division(void* info, void* context, uint64_t of_zero, bool overflows) {
@@ -90,9 +99,9 @@ Passed pass_division(void* info, void* context, uint64_t of_zero, bool overflows
     if (!zero && !overflows) return Passed::no;
     // Else the quotient does not fit, and is the dividend.
     const uint64_t mask = ~uint64_t{0} >> (64 - division->bits);
-    write(registers[REG_RAX], division->bits,
-          (zero ? of_zero : static_cast<uint64_t>(registers[REG_RAX])) & mask);
-    write(registers[REG_RDX], division->bits, (zero ? of_zero : 0) & mask);
+    write_results(registers, division->bits,
+                  (zero ? of_zero : static_cast<uint64_t>(registers[REG_RAX])) & mask,
+                  (zero ? of_zero : 0) & mask);
     registers[REG_RIP] = reinterpret_cast<greg_t>(division->next);
     return zero ? Passed::by_zero : Passed::overflow;
 }
