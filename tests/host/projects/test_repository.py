@@ -259,6 +259,28 @@ def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> N
     subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
+def test_names_of_definitions(tmp_path: Path) -> None:
+    """The headers have CANN's names of the standard library in ge, and no `half` next to one that sources declare."""
+    source = tmp_path / "tiling.cpp"
+    source.write_text("""
+#include "register/op_def_registry.h"
+#include "util/bfloat16.h"
+#include "util/fp16.h"
+namespace Ops::Base { struct half {}; struct bfloat16_t {}; }
+using namespace ge;
+using namespace Ops::Base;
+vector<half> halves(const shared_ptr<string>&, function<bfloat16_t()>);
+static_assert(sizeof(bfloat16) == 2 && sizeof(fp16_t) == 2, "bits alone");
+int main() { return static_cast<float>(bfloat16(1.00390625f)) == 1.0f && bfloat16(-2.5f).value == 0xc020 ? 0 : 1; }
+""")
+    flags = [
+        f"-I{one}" for one in (*host_include_directories(), *(one / "op_common" for one in host_include_directories()))
+    ]
+    flags += [f"-I{one}/op_common/op_host" for one in host_include_directories()]
+    subprocess.run([*compiler(), "-std=c++17", *flags, str(source), "-o", str(tmp_path / "a")], check=True)
+    subprocess.run([str(tmp_path / "a")], check=True)
+
+
 def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
     """The toolkit's comes first, whether the copy is next to a file or in a known directory; others are read."""
     copy = "#ifndef __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#define __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#error a copy\n#endif"

@@ -21,6 +21,10 @@
 #include "register/scalar_var.h"
 #include "register/tilingdata_base.h"
 
+namespace ge {
+using std::vector;  // as CANN's header of REG_OP has it, which its header of definitions includes
+}
+
 namespace optiling {
 
 using OP_CHECK_FUNC = int32_t (*)(const ge::Operator& op, ge::AscendString& result);
