@@ -96,6 +96,7 @@ _GROUPS = {
     "simt_api/threads.h": "Threads: their launch, places and barriers (dav-3510)",
     "simt_api/warps.h": "Threads: warps",
     "simt_api/memory.h": "Threads: atomic operations, loads and stores",
+    "simt_api/older_names.h": "Threads: functions of numbers and of warps by their older names (`AscendC::Simt`)",
     "utils/debug.h": "Output and assertions",
     "internal/impl_functions.h": "Functions on plain addresses, under the API",
     "register/tilingdef.h": "Tiling structures",

@@ -108,6 +108,8 @@ enum class RoundMode : uint8_t {
     CAST_TRUNC,
     CAST_ODD,
     CAST_HYBRID,
+    CAST_EVEN,
+    CAST_ZERO,
     UNKNOWN = 0xFF
 };
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
