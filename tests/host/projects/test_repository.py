@@ -264,13 +264,16 @@ def test_names_of_definitions(tmp_path: Path) -> None:
     source = tmp_path / "tiling.cpp"
     source.write_text("""
 #include "register/op_def_registry.h"
+#include "tiling/platform/platform_ascendc.h"
 #include "util/bfloat16.h"
 #include "util/fp16.h"
+using Lock = std::unique_lock<std::mutex>;
 namespace Ops::Base { struct half {}; struct bfloat16_t {}; }
 using namespace ge;
 using namespace Ops::Base;
 vector<half> halves(const shared_ptr<string>&, function<bfloat16_t()>);
 static_assert(sizeof(bfloat16) == 2 && sizeof(fp16_t) == 2, "bits alone");
+static const optiling::OpCheckFuncHelper helper(FUNC_CHECK_SUPPORTED, "Op", ops::OpDef("Op").AICore().GetCheckSupport());
 int main() { return static_cast<float>(bfloat16(1.00390625f)) == 1.0f && bfloat16(-2.5f).value == 0xc020 ? 0 : 1; }
 """)
     flags = [

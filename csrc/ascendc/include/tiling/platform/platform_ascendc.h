@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>  // as CANN's has it: sources name std::unique_lock
 #include <string>
 #include <utility>
 #include <vector>
