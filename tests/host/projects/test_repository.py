@@ -268,6 +268,8 @@ def test_names_of_definitions(tmp_path: Path) -> None:
 #include "util/bfloat16.h"
 #include "util/fp16.h"
 using Lock = std::unique_lock<std::mutex>;
+using platform_ascendc::SocVersion;
+static_assert(SocVersion::KIRINX90 != SocVersion::ASCEND910_93 && SocVersion::ASCEND950 == SocVersion::ASCEND910_95, "");
 namespace Ops::Base { struct half {}; struct bfloat16_t {}; }
 using namespace ge;
 using namespace Ops::Base;
