@@ -148,7 +148,8 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
             if namespaces:
                 namespaces.pop()
         elif found["mark"]:
-            head = text[max(text.rfind(stop, 0, found.start()) for stop in (";", "}", "{", "\n# ")) + 1 : found.start()]
+            start = max(text.rfind(stop, 0, found.start()) for stop in (";", "}", "{")) + 1
+            head = re.sub(r"^#.*$", "", text[start : found.start()], flags=re.MULTILINE)
             match = re.compile(r"[^(){};]*?\b(\w+)\s*\(").match(text, skip_attributes(text, found.end()))
             if match is None or re.search(r"\btemplate\s*<", head):
                 continue

@@ -276,6 +276,8 @@ class _KernelSource:
         views = ["-fno-strict-aliasing"] if self.command.architecture is DAV_3510 else []
         version = steps.gcc_version()
         options = [*self._standard, *for_preprocessed(self.command.options), *views, *_filled_locals(version)]
+        # Large locals must not reach over the page below a thread's stack, which reports an overflow.
+        options += ["-fstack-clash-protection"]
         source = split(text, [f"{self.home.path}/", f"{self.home.path.resolve()}/"])
         ways = (_translators(), *self.command.translated_for)
         versions = [*steps.compiler, version or "", *ways, str(vector_code)]

@@ -68,6 +68,9 @@
 #include "ascendc_host/internal/tik2.h"
 #include "ascendc_host/internal/unsupported.h"
 #include "ascendc_host/reg_compute/reg_compute.h"
+#if __NPU_ARCH__ == 3510
+#include "ascendc_host/simt_api/older_names.h"
+#endif
 #include "ascendc_host/utils/debug.h"
 
 #endif  // KERNEL_OPERATOR_H

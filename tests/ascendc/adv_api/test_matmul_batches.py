@@ -541,10 +541,17 @@ extern "C" __global__ __vector__ void f(TCubeTiling tiling, GM_ADDR x) {{
         build(source)
 
 
-def test_on_a_cube_core(build: Build, tools: Toolkit) -> None:
-    """There the numbers of matrices are set before."""
-    library = build("""
-#define ASCENDC_CUBE_ONLY
+@pytest.mark.parametrize(
+    ("definition", "name", "registration"),
+    [
+        ("#define ASCENDC_CUBE_ONLY", "Matmul", "REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);"),
+        ("", "MatmulImpl", "mm.Init(&tiling, &pipe);"),
+    ],
+)
+def test_on_a_cube_core(build: Build, tools: Toolkit, definition: str, name: str, registration: str) -> None:
+    """There, and of MatmulImpl everywhere, the numbers of matrices are set before."""
+    source = """
+DEFINITION
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
 using namespace AscendC;
@@ -556,8 +563,8 @@ extern "C" __global__ __cube__ void f(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeTili
     bg.SetGlobalBuffer((__gm__ half*)b);
     cg.SetGlobalBuffer((__gm__ float*)c);
     using In = MatmulType<TPosition::GM, CubeFormat::ND, half, false, LayoutMode::NORMAL>;
-    Matmul<In, In, MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NORMAL>> mm;
-    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    NAME<In, In, MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NORMAL>> mm;
+    REGISTRATION
     mm.SetTensorA(ag);
     mm.SetTensorB(bg);
     if (batches > 0) mm.SetBatchNum(2 * batches, batches);
@@ -572,7 +579,10 @@ extern "C" void make_tiling(TCubeTiling* tiling) {
     tiling->Ka = tiling->Kb = tiling->singleCoreK = 5;
     tiling->baseM = tiling->baseN = tiling->baseK = 16;
 }
-""")
+"""
+    for word, text in (("DEFINITION", definition), ("NAME", name), ("REGISTRATION", registration)):
+        source = source.replace(word, text)
+    library = build(source)
     random = np.random.default_rng(2)
     a, b = (random.integers(-4, 5, shape).astype(np.float16) for shape in ((4, 4, 5), (2, 5, 6)))
     c = np.zeros((4, 4, 6), np.float32)

@@ -14,6 +14,14 @@ from ..conftest import Build, Toolkit, launch
 
 QUEUE = "TQue<TPosition::VECIN, 2> q; pipe.InitBuffer(q, 2, 256);"
 BROKEN = {
+    "a mode of threads": (
+        "TBuf<> b; pipe.InitBuffer(b, 512); Cast(b.Get<half>(), b.GetWithOffset<float>(64, 256), RoundMode::CAST_ZERO, 64);",
+        r"Cast: CAST_EVEN and CAST_ZERO are modes of Simt::Cast; write CAST_RINT or CAST_TRUNC",
+    ),
+    "a message": (
+        'ASSERT_MSG(GetBlockIdx() > 7, "%d of %s", 7, "blocks");',
+        r"assertion failed: GetBlockIdx\(\) > 7: 7 of blocks",
+    ),
     # queues
     "never freed": (
         QUEUE + "auto a = q.AllocTensor<float>();",

@@ -130,6 +130,12 @@ extern "C" __ascendc_global__  void plain(uint8_t* x, const float scale, unsigne
 } struct S { int x; };
 __ascendc_global__ void later(int n);
 template <typename T> __ascendc_global__ void generic(T* x) {}
+template <
+# 23 "keys.h" 3 4
+         bool first, int second
+# 23 "kernel.cpp"
+         >
+__ascendc_global__ void of_a_macro(int* x) {}
 __ascendc_global__ __attribute__((aligned(16))) void in_a(const Tiling tiling, uint8_t *restrict, void* p,
     Pair<int, 2> q) {}
 }

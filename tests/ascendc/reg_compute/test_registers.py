@@ -114,6 +114,13 @@ def _arithmetic() -> Iterator[Case]:
             lambda x, y, z, f=f: _first(f(np.abs(x)), x.size - 3),
             rtol=1e-6,
         )
+    yield _case(
+        "Sqrt of a precision",
+        "static constexpr Reg::SqrtSpecificMode exact = {Reg::MaskMergeMode::ZEROING, false, "
+        f"SqrtAlgo::PRECISION_0ULP_FTZ_FALSE}}; {code} Reg::Abs(ra, ra, m); Reg::Sqrt<float, &exact>(rc, ra, m); {STORE}",
+        lambda x, y, z: _first(np.sqrt(np.abs(x)), x.size - 3),
+        rtol=1e-6,
+    )
     scalar: dict[str, Callable[..., np.ndarray]] = {
         "Adds": lambda x: x + 2,
         "Muls": lambda x: x * 2,

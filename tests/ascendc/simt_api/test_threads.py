@@ -124,8 +124,8 @@ CASES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "laneid": ("z[i] = lane();", lambda x: LANES),
     "lanemask": (
         (
-            "z[i] = __popc(lanemask_lt()) + 100 * __popc(lanemask_le()) + (lanemask_eq() == 1 << laneid()) + "
-            "__popc(lanemask_gt()) / 64.f + 100 * __popc(lanemask_ge());"
+            "z[i] = __popc(uint32_t(lanemask_lt())) + 100 * __popc(uint32_t(lanemask_le())) + (lanemask_eq() == 1 << laneid()) + "
+            "__popc(uint32_t(lanemask_gt())) / 64.f + 100 * __popc(uint32_t(lanemask_ge()));"
         ),
         lambda x: LANES + 100 * (LANES + 1) + 1 + (31 - LANES) / 64 + 100 * (32 - LANES),
     ),
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         _by_lane(lambda x: np.where(L < 20, 20, 7)),
     ),
     "asc_ballot": (
-        "z[i] = __popc(asc_ballot(x[i] > 0) & lanemask_lt());",
+        "z[i] = __popc(asc_ballot(x[i] > 0) & uint32_t(lanemask_lt()));",
         _by_lane(lambda x: np.cumsum(x > 0) - (x > 0)),
     ),
     "asc_any asc_all": (

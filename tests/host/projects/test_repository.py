@@ -259,6 +259,33 @@ def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> N
     subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
+def test_names_of_definitions(tmp_path: Path) -> None:
+    """The headers have CANN's names of the standard library in ge, and no `half` next to one that sources declare."""
+    source = tmp_path / "tiling.cpp"
+    source.write_text("""
+#include "register/op_def_registry.h"
+#include "tiling/platform/platform_ascendc.h"
+#include "util/bfloat16.h"
+#include "util/fp16.h"
+using Lock = std::unique_lock<std::mutex>;
+using platform_ascendc::SocVersion;
+static_assert(SocVersion::KIRINX90 != SocVersion::ASCEND910_93 && SocVersion::ASCEND950 == SocVersion::ASCEND910_95, "");
+namespace Ops::Base { struct half {}; struct bfloat16_t {}; }
+using namespace ge;
+using namespace Ops::Base;
+vector<half> halves(const shared_ptr<string>&, function<bfloat16_t()>);
+static_assert(sizeof(bfloat16) == 2 && sizeof(fp16_t) == 2, "bits alone");
+static const optiling::OpCheckFuncHelper helper(FUNC_CHECK_SUPPORTED, "Op", ops::OpDef("Op").AICore().GetCheckSupport());
+int main() { return static_cast<float>(bfloat16(1.00390625f)) == 1.0f && bfloat16(-2.5f).value == 0xc020 ? 0 : 1; }
+""")
+    flags = [
+        f"-I{one}" for one in (*host_include_directories(), *(one / "op_common" for one in host_include_directories()))
+    ]
+    flags += [f"-I{one}/op_common/op_host" for one in host_include_directories()]
+    subprocess.run([*compiler(), "-std=c++17", *flags, str(source), "-o", str(tmp_path / "a")], check=True)
+    subprocess.run([str(tmp_path / "a")], check=True)
+
+
 def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
     """The toolkit's comes first, whether the copy is next to a file or in a known directory; others are read."""
     copy = "#ifndef __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#define __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__\n#error a copy\n#endif"
@@ -381,6 +408,7 @@ def test_headers_of_cann_are_found_after_all_others(strange: tuple[Path, Path]) 
     assert set(sources.late_includes) <= set(library.flags)
 
 
+@pytest.mark.slow
 def test_a_build_takes_directories_macros_and_cann(strange: tuple[Path, Path], tmp_path: Path) -> None:
     """Without them the project does not build; what they name is refused where it is nothing."""
     project, cann = strange
@@ -610,6 +638,7 @@ def test_a_survey_of_nothing_says_so(tmp_path: Path) -> None:
         survey(tmp_path, tmp_path / "work")
 
 
+@pytest.mark.slow
 def test_projects_of_a_repository_become_one_package(repository: Path, tmp_path: Path) -> None:
     """What builds is in the package, what does not is named, and the exit status says so."""
     parts_of_project(repository / "math/good", "everything", "pick")

@@ -3,11 +3,20 @@
 #ifndef INC_EXTERNAL_GRAPH_OPERATOR_H_
 #define INC_EXTERNAL_GRAPH_OPERATOR_H_
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "graph/ascend_string.h"
 #include "graph/ge_error_codes.h"
 #include "graph/tensor.h"
 
 namespace ge {
+
+// Names that CANN's header has in this namespace, too; sources with a using-directive write them so.
+using std::function;
+using std::shared_ptr;
+using std::string;
 
 class Operator {
   public:

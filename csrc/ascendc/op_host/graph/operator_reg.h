@@ -5,9 +5,14 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "graph/operator.h"
 #include "graph/types.h"
+
+namespace ge {
+using std::vector;
+}
 
 namespace ascend_graph::host {
 

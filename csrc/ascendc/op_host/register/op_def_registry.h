@@ -21,9 +21,29 @@
 #include "register/scalar_var.h"
 #include "register/tilingdata_base.h"
 
+namespace ge {
+using std::vector;  // as CANN's header of REG_OP has it, which its header of definitions includes
+}
+
 namespace optiling {
 
+#define FUNC_CHECK_SUPPORTED "check_supported"
+#define FUNC_OP_SELECT_FORMAT "op_select_format"
+#define FUNC_GET_OP_SUPPORT_INFO "get_op_support_info"
+#define FUNC_GET_SPECIFIC_INFO "get_op_specific_info"
+
 using OP_CHECK_FUNC = int32_t (*)(const ge::Operator& op, ge::AscendString& result);
+
+// A function that only a compilation for the device asks, registered by the author; null for an operator that
+// has none.
+class OpCheckFuncHelper {
+  public:
+    template <typename Function>
+    OpCheckFuncHelper(const ge::AscendString& check_type, const ge::AscendString& op_type, Function) {
+        static_cast<void>(check_type);
+        static_cast<void>(op_type);
+    }
+};
 
 }  // namespace optiling
 
@@ -189,6 +209,8 @@ class OpAICoreDef {
     OpAICoreDef& SetCheckSupport(Check<Status>) {
         return *this;
     }
+    // As nothing asks them, none is kept.
+    optiling::OP_CHECK_FUNC GetCheckSupport() const { return nullptr; }
     template <typename Status>
     OpAICoreDef& SetOpSelectFormat(Check<Status>) {
         return *this;

@@ -49,8 +49,15 @@ inline bool has_pairs(const Mask& mask) {
     return (((mask.low ^ mask.low >> 1) | (mask.high ^ mask.high >> 1)) & first) == 0;
 }
 
-[[noreturn]] inline void refuse_hybrid() {
-    ascendc_host::fail("CAST_HYBRID is for conversions to hifloat8_t, which the host does not have");
+[[noreturn]] inline void refuse_mode(RoundMode mode, const Where& where = Where()) {
+    ascendc_host::fail(
+        ascendc_host::current(), where,
+        mode == RoundMode::CAST_HYBRID
+            ? "CAST_HYBRID is for conversions to hifloat8_t, which the host does not have; write CAST_RINT"
+            : "Cast: CAST_EVEN and CAST_ZERO are modes of Simt::Cast; write CAST_RINT or CAST_TRUNC");
+}
+inline void check_mode(RoundMode mode, const Where& where) {
+    if (mode > RoundMode::CAST_ODD) refuse_mode(mode, where);
 }
 
 // An integer near `value`, by the rounding mode. CAST_NONE rounds to nearest even where it must round.
@@ -69,7 +76,9 @@ inline double round_to_integer(double value, RoundMode mode) {
             return whole == value || std::fmod(whole, 2) != 0 ? whole : whole + std::copysign(1.0, value);
         }
         case RoundMode::CAST_HYBRID:
-            refuse_hybrid();
+        case RoundMode::CAST_EVEN:
+        case RoundMode::CAST_ZERO:
+            refuse_mode(mode);
         default:
             return std::nearbyint(value);
     }
@@ -87,7 +96,7 @@ T round_to_short(double value, RoundMode mode) {
     std::memcpy(&bits, &nearest, sizeof bits);
     const double at = static_cast<double>(static_cast<float>(nearest));
     if (at == value) return nearest;
-    if (mode == RoundMode::CAST_HYBRID) refuse_hybrid();
+    if (mode > RoundMode::CAST_ODD) refuse_mode(mode);
     // Toward zero first: `bits` becomes the one whose magnitude is below that of the value.
     const bool negative = value < 0;
     if (std::fabs(at) > std::fabs(value)) --bits;
@@ -224,6 +233,7 @@ template <typename T, typename U>
 void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
           const uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::check_mode(roundMode, where);
     if constexpr (detail::takes_scale<T, U>) {
         return detail::on_count("Cast", where, count, dst,
                                 detail::scaled_by(detail::scale_of_register("Cast", where)), src);
@@ -254,6 +264,7 @@ template <typename T, typename U, bool isSetMask = true, typename Lanes>
 void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, Lanes mask,
           uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::check_mode(roundMode, where);
     detail::cast_repeats(dst, src, roundMode,
                          detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),
                          repeatTime, repeatParams, where);

@@ -108,6 +108,8 @@ enum class RoundMode : uint8_t {
     CAST_TRUNC,
     CAST_ODD,
     CAST_HYBRID,
+    CAST_EVEN,
+    CAST_ZERO,
     UNKNOWN = 0xFF
 };
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
@@ -218,10 +220,15 @@ constexpr uint64_t RESERVED_WORKSPACE = 16 * 1024 * 1024;
 // One element of the type T; the traits of tensors are the type itself.
 template <typename T>
 using PrimT = T;
-template <typename T, typename U>
-struct IsSameType {
-    static constexpr bool value = std::is_same<T, U>::value;
+template <bool condition>
+struct BoolInst {
+    using Type = BoolInst<condition>;
+    static constexpr bool value = condition;
 };
+using TrueType = BoolInst<true>;
+using FalseType = BoolInst<false>;
+template <typename T, typename U>
+struct IsSameType : BoolInst<std::is_same<T, U>::value> {};
 template <bool condition, typename T, typename F>
 using Conditional = std::conditional<condition, T, F>;
 namespace Std = ::std;

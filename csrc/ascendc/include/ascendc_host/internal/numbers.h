@@ -12,6 +12,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "ascendc_host/internal/bfloat16.h"
 #include "ascendc_host/internal/half.h"
 
 using half = ascendc_host::Float16;
@@ -33,27 +34,13 @@ struct bfloat16_t {
     constexpr explicit bfloat16_t(uint16_t raw, std::nullptr_t) : bits(raw) {}
     template <typename T,
               typename = std::enable_if_t<std::is_arithmetic<T>::value || std::is_same<T, half>::value>>
-    bfloat16_t(T value) : bits(round(static_cast<float>(value))) {}
+    bfloat16_t(T value) : bits(ascendc_host::bfloat16_bits(static_cast<float>(value))) {}
 
-    operator float() const {
-        const uint32_t wide = uint32_t(bits) << 16;
-        float value;
-        std::memcpy(&value, &wide, sizeof value);
-        return value;
-    }
+    operator float() const { return ascendc_host::bfloat16_value(bits); }
     bfloat16_t& operator+=(float other) { return *this = bfloat16_t(*this + other); }
     bfloat16_t& operator-=(float other) { return *this = bfloat16_t(*this - other); }
     bfloat16_t& operator*=(float other) { return *this = bfloat16_t(*this * other); }
     bfloat16_t& operator/=(float other) { return *this = bfloat16_t(*this / other); }
-
-    // To nearest, ties to even; a NaN stays one.
-    static uint16_t round(float value) {
-        uint32_t wide;
-        std::memcpy(&wide, &value, sizeof wide);
-        const uint32_t nearest = (wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16;
-        const bool nan = (wide & 0x7fffffffu) > 0x7f800000u;
-        return static_cast<uint16_t>(nan ? (wide >> 16) | 0x40u : nearest);
-    }
 };
 
 // The compiler's name for it on the device. Compilers for the host that have the word mean a type of their
@@ -100,7 +87,7 @@ inline void widen(const bfloat16_t* from, float* to, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = from[i];
 }
 inline void narrow(const float* from, bfloat16_t* to, size_t count) {
-    for (size_t i = 0; i < count; ++i) to[i].bits = bfloat16_t::round(from[i]);
+    for (size_t i = 0; i < count; ++i) to[i].bits = bfloat16_bits(from[i]);
 }
 
 // Signed overflow wraps on the device; in C++ it does so only for unsigned types.

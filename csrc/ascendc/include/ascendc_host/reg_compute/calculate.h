@@ -2,26 +2,12 @@
 #ifndef ASCENDC_HOST_REG_COMPUTE_CALCULATE_H
 #define ASCENDC_HOST_REG_COMPUTE_CALCULATE_H
 
+#include "ascendc_host/internal/algorithms.h"
 #include "ascendc_host/reg_compute/types.h"
 
 namespace AscendC {
 namespace Reg {
 
-enum class ExpAlgo { UNKNOWN = -1, INTRINSIC = 0, PRECISION_1ULP_FTZ_FALSE = 1 };
-enum class LnAlgo { UNKNOWN = -1, INTRINSIC = 0, PRECISION_1ULP_FTZ_FALSE = 1 };
-enum class LogAlgo { UNKNOWN = -1, INTRINSIC = 0, PRECISION_1ULP_FTZ_FALSE = 1 };
-enum class SqrtAlgo {
-    UNKNOWN = -1,
-    INTRINSIC = 0,
-    PRECISION_0ULP_FTZ_FALSE = 1,
-    PRECISION_1ULP_FTZ_FALSE = 2
-};
-enum class DivAlgo {
-    UNKNOWN = -1,
-    INTRINSIC = 0,
-    PRECISION_0ULP_FTZ_FALSE = 1,
-    PRECISION_1ULP_FTZ_FALSE = 2
-};
 // How exactly the device computes; the host rounds the exact value once.
 struct ExpSpecificMode {
     MaskMergeMode mrgMode = MaskMergeMode::ZEROING;

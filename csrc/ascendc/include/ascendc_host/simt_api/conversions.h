@@ -1,61 +1,9 @@
-// Numbers in threads: conversions with a rounding in their name, arithmetic of half and bfloat16_t, functions
-// of integers and floats in addition to those of <cmath>. As elsewhere the exact value is rounded once.
+// Numbers in threads: conversions with a rounding in their name, arithmetic of half and bfloat16_t. As
+// elsewhere the exact value is rounded once.
 #ifndef ASCENDC_HOST_SIMT_API_CONVERSIONS_H
 #define ASCENDC_HOST_SIMT_API_CONVERSIONS_H
 
-#include <math.h>
-
-#include "ascendc_host/basic_api/cast.h"
-#include "ascendc_host/simt_api/threads.h"
-#include "ascendc_host/simt_api/vectors.h"
-
-namespace ascendc_host {
-
-using AscendC::RoundMode;
-
-// A number in a type that cannot hold all: what is out of range saturates, a NaN is 0. Otherwise as IEEE has
-// it. Control register: bit 48 decides for all where bit 60 is set.
-template <typename To, typename From>
-To narrow_in_thread(From value, RoundMode mode, bool saturated) {
-    const int64_t control = current().control;
-    if ((control >> 60 & 1) != 0) saturated = (control >> 48 & 1) == 0;
-    const To converted = AscendC::detail::convert<To>(value, mode);
-    if (!saturated || std::isfinite(static_cast<float>(converted))) return converted;
-    if (std::isnan(static_cast<float>(converted))) return static_cast<To>(0.0f);
-    const uint16_t largest = std::is_same<To, half>::value ? 0x7bff : 0x7f7f;
-    To limit;
-    std::memcpy(static_cast<void*>(&limit), &largest, sizeof limit);
-    return static_cast<float>(converted) < 0 ? static_cast<To>(-static_cast<float>(limit)) : limit;
-}
-
-// An integer as a float, rounded once.
-template <typename From>
-float to_float(From value, RoundMode mode) {
-    const float nearest = static_cast<float>(value);
-    // 2^64 and 2^63 are floats that the integers end below.
-    using Wider = __int128;
-    const Wider exact = static_cast<Wider>(value), at = static_cast<Wider>(nearest);
-    if (at == exact || mode == RoundMode::CAST_RINT) return nearest;
-    const float other = std::nextafter(nearest, at < exact ? INFINITY : -INFINITY);
-    const Wider beyond = static_cast<Wider>(other);
-    const auto magnitude = [](Wider one) { return one < 0 ? -one : one; };
-    const bool other_is_above = beyond > exact;
-    switch (mode) {
-        case RoundMode::CAST_FLOOR:
-            return other_is_above ? nearest : other;
-        case RoundMode::CAST_CEIL:
-            return other_is_above ? other : nearest;
-        case RoundMode::CAST_TRUNC:
-            return magnitude(beyond) < magnitude(at) ? other : nearest;
-        default: {  // to nearest, ties away from zero
-            const Wider from_at = magnitude(exact - at), from_other = magnitude(exact - beyond);
-            if (from_at != from_other) return nearest;
-            return magnitude(beyond) > magnitude(at) ? other : nearest;
-        }
-    }
-}
-
-}  // namespace ascendc_host
+#include "ascendc_host/simt_api/numbers.h"
 
 #define ASCENDC_ROUNDINGS(define, ...)                                             \
     define(rn, CAST_RINT, __VA_ARGS__) define(rd, CAST_FLOOR, __VA_ARGS__) define( \
@@ -206,45 +154,5 @@ inline bfloat16x2_t __floats2bfloat162_rn(float x, float y) {
     return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
 }
 inline float2 __bfloat1622float2(bfloat16x2_t x) { return {x.x, x.y}; }
-
-// --- integers
-
-inline int __mulhi(int x, int y) { return static_cast<int>((int64_t{x} * y) >> 32); }
-inline unsigned int __umulhi(unsigned int x, unsigned int y) {
-    return static_cast<unsigned int>((uint64_t{x} * y) >> 32);
-}
-inline long long int __mul64hi(long long int x, long long int y) {
-    return static_cast<long long int>((static_cast<__int128>(x) * y) >> 64);
-}
-inline unsigned long long int __umul64hi(unsigned long long int x, unsigned long long int y) {
-    return static_cast<unsigned long long int>((static_cast<unsigned __int128>(x) * y) >> 64);
-}
-inline long long int __mul_i32toi64(int x, int y) { return static_cast<long long int>(x) * y; }
-inline int __popc(unsigned int x) { return __builtin_popcount(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x)); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-
-// --- floats
-
-inline float rsqrtf(float x) { return static_cast<float>(1 / std::sqrt(double(x))); }
-inline float rcbrtf(float x) { return static_cast<float>(1 / std::cbrt(double(x))); }
-inline float rhypotf(float x, float y) { return static_cast<float>(1 / std::hypot(double(x), double(y))); }
-inline float fdividef(float x, float y) { return x / y; }
-inline float __fdividef(float x, float y) { return x / y; }
-inline float __saturatef(float x) { return x >= 0 ? std::fmin(x, 1.0f) : 0.0f; }
-// Of pi * x: exact for halves of an integer.
-inline float sinpif(float x) {
-    const double turn = std::fmod(double(x), 2.0);
-    return static_cast<float>(std::fmod(turn, 1.0) == 0 ? std::copysign(0.0, double(x))
-                                                        : std::sin(M_PI * turn));
-}
-inline float cospif(float x) {
-    const double turn = std::fmod(std::fabs(double(x)), 2.0);
-    return static_cast<float>(turn == 0.5 || turn == 1.5 ? 0.0 : std::cos(M_PI * turn));
-}
-inline void sincospif(float x, float* sine, float* cosine) {
-    *sine = sinpif(x);
-    *cosine = cospif(x);
-}
 
 #endif  // ASCENDC_HOST_SIMT_API_CONVERSIONS_H

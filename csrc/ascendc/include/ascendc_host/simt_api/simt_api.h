@@ -10,6 +10,7 @@
 
 #include "ascendc_host/simt_api/constants.h"
 #include "ascendc_host/simt_api/conversions.h"
+#include "ascendc_host/simt_api/functions.h"
 #include "ascendc_host/simt_api/memory.h"
 #include "ascendc_host/simt_api/warps.h"
 

@@ -218,6 +218,7 @@ Assertion<Ts...> assertion(bool holds, const char* condition, const Where& where
         }(),                                     \
         #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #endif
+#define ASSERT_MSG(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
 // In a kernel, a failed assert must not end the process.
 #undef assert
 #define assert(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)

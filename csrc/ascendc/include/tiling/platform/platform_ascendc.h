@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>  // as CANN's has it: sources name std::unique_lock
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,25 @@ enum class SocVersion {
     ASCEND910_93,
     ASCEND950,
     ASCEND910_95 = ASCEND950,
+    // Processors that sources name and no package here runs on.
+    ASCEND910_55,
+    AS31XM1,
+    ASCEND031,
+    ASCEND035,
+    ASCEND310,
+    ASCEND610,
+    ASCEND610Lite,
+    BS9SX1A,
+    BS9SX2A,
+    HI3796CV300CS,
+    HI3796CV300ES,
+    MC61AM21A,
+    MC62,
+    SD3403,
+    KIRINX90,
+    KIRIN9030,
+    MC32DM11A,
+    ASCEND350,
     RESERVED_VERSION = 99999
 };
 

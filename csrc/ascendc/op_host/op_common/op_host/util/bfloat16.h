@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ascendc_host/internal/numbers.h"
+#include "ascendc_host/internal/bfloat16.h"
 
 namespace Ops::Base {
 
@@ -14,8 +14,8 @@ struct bfloat16 {
 
     bfloat16() = default;
     template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
-    explicit bfloat16(T number) : value(bfloat16_t(static_cast<float>(number)).bits) {}
-    operator float() const { return bfloat16_t(value, nullptr); }
+    explicit bfloat16(T number) : value(ascendc_host::bfloat16_bits(static_cast<float>(number))) {}
+    operator float() const { return ascendc_host::bfloat16_value(value); }
 };
 
 }  // namespace Ops::Base
