@@ -42,6 +42,8 @@ _BEGIN, _END = "<!-- table: make test-versions -->", "<!-- end of table -->"
 
 #: Tests that never load torch, whatever its version: prototypes and headers, and kernels compiled and run on their own.
 WITHOUT_TORCH = ("tests/aclnn", "tests/ascendc", "tests/prototypes")
+#: Files there that compare numbers with PyTorch's on the CPU, which is no part of what they test.
+WITH_TORCH_AS_REFERENCE = ("tests/ascendc/simt_api/test_functions.py",)
 
 #: Selections of tests: all that are not slow and load torch; those that cover most of torch, torch_npu and torchair; the minimum.
 SELECTIONS: dict[str, tuple[str, ...]] = {
