@@ -1,7 +1,8 @@
 """Which planted faults the suite finds, and which of them only the tests of a list find (a suite without them would not).
 
-    git clone . build/planted/tree && make bench NAME=mutation ARGS='plant build/planted/tree --count 180 --seed 1'
-    cd build/planted/tree && AG_REACH_DIRECTORY=../reach XDG_CACHE_HOME=../cache make test ARGS='-p benchmarks.mutation.reach'
+    mkdir -p build/planted/reach && git clone . build/planted/tree
+    make bench NAME=mutation ARGS='plant build/planted/tree --count 180 --seed 20261128'
+    P=$PWD/build/planted; AG_REACH_DIRECTORY=$P/reach XDG_CACHE_HOME=$P/cache make -C $P/tree test ARGS='-p benchmarks.mutation.reach'
     make bench NAME=mutation ARGS='judge build/planted --listed tests.txt'
 
 ``tests.txt`` has the names of the tests that would leave the suite, one a line; a file's name stands for all its tests. The last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_the_same_seed_draws_the_same(tree: Path) -> None:
 def test_cpp_is_right_with_the_faults_off_and_wrong_with_one_on(tmp_path: Path) -> None:
     text = "int f(int a) {\n    if (a < 3) return a + 1;\n    return 0;\n}\nint main() { return f(3) * 10 + f(1); }\n"
     (tmp_path / "f.cpp").write_text(cpp_sites.planted(text, dict(enumerate(cpp_sites.sites(text), 1))))
-    subprocess.run(["g++", "-std=c++17", "f.cpp", "-o", "f"], cwd=tmp_path, check=True)
+    subprocess.run([os.environ.get("CXX", "g++"), "-std=c++17", "f.cpp", "-o", "f"], cwd=tmp_path, check=True)
     results = {
         number: subprocess.run(["./f"], check=False, cwd=tmp_path, env={"AG_FAULT": str(number)}).returncode
         for number in range(3)
