@@ -53,10 +53,15 @@ class SchemaDefinition(Change):
         try:
             library.define(self.schema, tags=(torch.Tag.pt2_compliant_tag,))
             if self._calls is None:
-                self._overload = getattr(getattr(torch.ops, self.namespace), self.name).default
+                # Found in a namespace of its own: other threads find the packet once its calls are counted.
+                packet = getattr(torch._ops._OpNamespace(self.namespace), self.name)
+                self._overload = packet.default
                 self._guard()
             else:
-                self._revive(self._calls)
+                packet = self._overload._overloadpacket
+                packet._op, self._overload._op, self._overload._op_dk = self._calls
+                self._calls = None
+            self._publish(packet)
         except BaseException:
             library._destroy()
             raise
@@ -118,11 +123,9 @@ class SchemaDefinition(Change):
         self._calls = (packet._op, overload._op, overload._op_dk)
         packet._op = overload._op = overload._op_dk = self._removed
 
-    def _revive(self, calls: tuple[Any, Any, Any]) -> None:
-        overload, namespace = self._overload, getattr(torch.ops, self.namespace)
-        packet = overload._overloadpacket
-        packet._op, overload._op, overload._op_dk = calls
+    def _publish(self, packet: Any) -> None:
+        """Make the packet an attribute of ``torch.ops.<namespace>``."""
+        namespace = getattr(torch.ops, self.namespace)
         setattr(namespace, self.name, packet)
         if self.name not in namespace._dir:
             namespace._dir.append(self.name)
-        self._calls = None

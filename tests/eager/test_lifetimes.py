@@ -35,6 +35,7 @@ ascend_graph.load_prototypes(PROTOTYPES)
 backward = (lambda ctx, grad, *, x: 2 * grad) if {differentiated} else None
 register = lambda **options: ascend_graph.register_op("Twice", shape="x[*s] -> y[*s]", backward=backward, **options)
 seen, stop = collections.Counter(), threading.Event()
+sys.setswitchinterval(1e-5)  # threads meet in windows of a few instructions
 
 def call(find):
     x = torch.ones(4).npu()

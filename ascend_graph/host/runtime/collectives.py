@@ -103,7 +103,7 @@ def _leave(store: PrefixStore, ranks: int, rank: int, *, is_server: bool) -> Non
     It ends with the error, and the store with it: they would be told that a connection was reset.
     """
     store.set(f"left{rank}", "")
-    present = [i for i in range(ranks) if store.check([f"rank{i}"])]
-    if is_server:
+    if is_server:  # nobody else asks more of the store: its process may have ended
+        present = [i for i in range(ranks) if store.check([f"rank{i}"])]
         with contextlib.suppress(DistError):  # one that waits for another rank leaves later
             store.wait([f"left{i}" for i in present], min(_connect_timeout(), _LEAVING))
