@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import click
@@ -33,6 +34,33 @@ _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 #: Columns from which a table is shown as cards on a phone, and from which its cells are padded less.
 _CARDS, _WIDE = 3, 7
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Link to the repository that the tree was cloned from, if it has an address that a browser opens."""
+    command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    try:
+        origin = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:  # no git
+        origin = ""
+    config.repo_url = web_address(origin.strip()) or config.repo_url
+    if config.repo_url:
+        config.repo_name = config.repo_url.rpartition("/")[2]
+    return config
+
+
+def web_address(remote: str) -> str | None:
+    """Return the page of a git remote; None for a directory.
+
+    >>> web_address("git@example.org:group/project.git"), web_address("https://me:key@example.org/group/project")
+    ('https://example.org/group/project', 'https://example.org/group/project')
+    >>> web_address("/srv/project.git")
+    """
+    match = re.fullmatch(
+        r"(?:https?://(?:[^@/]+@)?|ssh://(?:[^@/]+@)?|[\w.-]+@)(?P<host>[\w.-]+)(?::\d+)?[/:](?P<path>\S+?)(?:\.git)?/?",
+        remote,
+    )
+    return f"https://{match['host']}/{match['path']}" if match else None
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -3,6 +3,8 @@ browser where one is."""
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
 import json
 import os
 import re
@@ -97,6 +99,32 @@ def test_the_reference_has_what_is_public(site: Path) -> None:
     modules = {"raw_ops"}
     missing = [name for name in ascend_graph.__all__ if name not in modules and f"ascend_graph.{name}" not in anchors]
     assert not missing
+
+
+@pytest.mark.parametrize("hook", ["hooks", "glossary_links"])
+def test_examples_in_the_hooks(hook: str) -> None:
+    pytest.importorskip("mkdocs", reason="make docs, or pip install '.[docs]', installs what builds the site")
+    spec = importlib.util.spec_from_file_location(hook, DOCS / f"{hook}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    outcome = doctest.testmod(module)
+    assert outcome.attempted
+    assert not outcome.failed
+
+
+def test_terms_are_linked_to_the_glossary_at_their_first_use(site: Path) -> None:
+    terms = {a for a in read(site / "glossary.html").anchors if not a.startswith("__")}
+    linked: dict[str, list[str]] = {}
+    for path in site.rglob("*.html"):
+        uses = [link.partition("#")[2] for link in read(path).links if "glossary.html#" in link]
+        assert len(uses) == len(set(uses)), f"{path.name} links a term twice"
+        for use in set(uses):
+            linked.setdefault(use, []).append(str(path.relative_to(site)))
+    assert set(linked) <= terms
+    assert len(linked) > 50
+    assert {"tutorial.html", "zh/tutorial.html", "howto/gradients.html"} <= set(linked["prototype"])
 
 
 in_a_browser = pytest.mark.skipif(
