@@ -118,14 +118,16 @@ def vmap() -> None:
 
     import ascend_graph
     from ascend_graph.registration.dimensions.batching import batching_rule
-    from ascend_graph.registration.dimensions.independent_dims import read_loops
+    from ascend_graph.registration.dimensions.independent_dims import read_independent_dims
 
     library = torch.library.Library("vmapped", "DEF")
     library.define("norm(Tensor x, Tensor gamma) -> Tensor")
     library.impl("norm", lambda x, gamma: x / x.norm(dim=-1, keepdim=True) * gamma, "CPU")
     operator = torch.ops.vmapped.norm.default
-    loops = read_loops("norm", ascend_graph.parse_relation("x[*s, n], gamma[n] -> y[*s, n]"), ("s",), {})
-    torch.library.register_vmap("vmapped::norm", batching_rule(operator, loops), lib=library)
+    independent = read_independent_dims(
+        "norm", ascend_graph.parse_relation("x[*s, n], gamma[n] -> y[*s, n]"), ("s",), {}
+    )
+    torch.library.register_vmap("vmapped::norm", batching_rule(operator, independent), lib=library)
     x, gamma = torch.rand(64, 64, 1024), torch.rand(1024)
     mapped = torch.vmap(operator, (0, None))
     ways = (

@@ -4,7 +4,7 @@
 
 The relations are those that the search found for ATen's functional operators (``data/found_relations.txt``, as ``make bench
 NAME=inference`` prints them) and those of torch_npu's operators (``data/npu_relations.py``). The independent and the reduced
-dimensions of an operator are found by running it (``ascend_graph.registration.dimensions.independence_checks.find_loops``): ATen's on
+dimensions of an operator are found by running it (``ascend_graph.registration.dimensions.independence_checks.find_independent_dims``): ATen's on
 calls drawn from the relation, torch_npu's on those that the tests in ``tests/host/operators`` make.
 
 - ``operators``: operators that can be sharded in some way; ``rules``, ``correct``, ``wrong``: their placements, each tried on
@@ -37,8 +37,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ascend_graph.registration.dimensions.independence_checks import _difference, _drawn, find_loops
-from ascend_graph.registration.dimensions.independent_dims import Loops
+from ascend_graph.registration.dimensions.independence_checks import _difference, _drawn, find_independent_dims
+from ascend_graph.registration.dimensions.independent_dims import IndependentDims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule, sharding_rule
 from ascend_graph.shapes import parse_relation
 from benchmarks.data.npu_relations import BRANCH_FREE, SMALL_BRANCHES
@@ -131,21 +131,28 @@ def derive(recorded: Mapping[str, list[Call]]) -> Derived:
                 continue
             signal.alarm(LIMIT)
             samples = tree_map_only(torch.Tensor, lambda t: t.npu(), calls)
-            loops = find_loops(overload, parse_relation(relation), device="npu" if calls else "cpu", samples=samples)
-            if loops.batch or loops.reduce:
-                derived[name] = (relation, loops.batch, dict(loops.reduce), calls or drawn(overload, loops))
+            independent = find_independent_dims(
+                overload, parse_relation(relation), device="npu" if calls else "cpu", samples=samples
+            )
+            if independent.batch or independent.reduce:
+                derived[name] = (
+                    relation,
+                    independent.batch,
+                    dict(independent.reduce),
+                    calls or drawn(overload, independent),
+                )
         signal.alarm(0)
     return derived
 
 
-def drawn(overload: Any, loops: Loops) -> list[Call]:
+def drawn(overload: Any, independent: IndependentDims) -> list[Call]:
     """Draw calls from the relation in which something can be sharded."""
     kept: list[Call] = []
-    for values, _ in zip(_drawn(overload, loops, random.Random(0), "cpu"), range(40), strict=False):
+    for values, _ in zip(_drawn(overload, independent, random.Random(0), "cpu"), range(40), strict=False):
         schema = overload._schema
         args = tuple(values[a.name] for a in schema.arguments if not a.kwarg_only)
         call = args, {a.name: values[a.name] for a in schema.arguments if a.kwarg_only}
-        if len(kept) < CALLS and rules(overload, loops, call) and traceable(overload, call):
+        if len(kept) < CALLS and rules(overload, independent, call) and traceable(overload, call):
             kept.append(call)
     return kept
 
@@ -174,11 +181,11 @@ def placed_evenly(values: Sequence[Any], placements: Sequence[Any]) -> bool:
     )
 
 
-def rules(overload: Any, loops: Loops, call: Call) -> list[tuple[list[Any], list[Any]]]:
+def rules(overload: Any, independent: IndependentDims, call: Call) -> list[tuple[list[Any], list[Any]]]:
     """Return the placements that the rule allows for a call, without the replicated one."""
     args, kwargs = call
     values = [*args, *kwargs.values()]
-    found = sharding_rule(overload, loops)(*args, **kwargs)[1:]
+    found = sharding_rule(overload, independent)(*args, **kwargs)[1:]
     return [(outputs, inputs) for outputs, inputs in found if placed_evenly(values, inputs)]
 
 
@@ -238,7 +245,7 @@ def on_a_rank(file: str) -> None:
     derived: Derived = torch.load(file, weights_only=False)
     tried, wrong, operators, theirs, again = 0, [], set(), 0, 0
     for name, (relation, batch, reduce, calls) in derived.items():
-        overload, loops = overload_of(name), Loops(parse_relation(relation), batch, reduce)
+        overload, independent = overload_of(name), IndependentDims(parse_relation(relation), batch, reduce)
         given = [tree_map_only(torch.Tensor, lambda t: t.npu(), call) for call in calls]
         try:
             wholes = [listed(overload(*args, **kwargs)) for args, kwargs in given]
@@ -246,12 +253,12 @@ def on_a_rank(file: str) -> None:
             continue
         for call in given:
             strategies = own_strategies(overload, call, mesh)
-            allowed = [str(rule) for rule in rules(overload, loops, call)]
+            allowed = [str(rule) for rule in rules(overload, independent, call)]
             theirs += len(strategies)
             again += sum(str(strategy) in allowed for strategy in strategies)
-        register_sharding_rule(overload, loops)
+        register_sharding_rule(overload, independent)
         for call, whole in zip(given, wholes, strict=True):
-            for outputs, inputs in rules(overload, loops, call):
+            for outputs, inputs in rules(overload, independent, call):
                 tried += 1
                 operators.add(name)
                 try:

@@ -1,7 +1,7 @@
 """Placeholder in a traced backward graph for an operator without a gradient.
 
 ``torch.compile`` traces forward and backward together, even if only forward is called. The node that csrc/eager's
-``WithoutGradient`` puts into the graph becomes a call of ``ascend_graph::no_gradient``. That call fails when it runs,
+``NoGradient`` puts into the graph becomes a call of ``ascend_graph::no_gradient``. That call fails when it runs,
 or when a GE graph is made with it, and its message names the operator without a gradient.
 """
 

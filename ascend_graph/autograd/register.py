@@ -180,7 +180,7 @@ def register_gradient(overload: Any, gradient: Gradient | None, tangent: Gradien
         raise GradientError(f"{name} has a gradient already; leave backward= and forward= out")
     backward = refused_backward(overload) if gradient is None else gradient.formula
     kernel = autograd_kernel(overload, backward, None if tangent is None else tangent.formula)
-    if (definition := _custom_op_without_gradient(name)) is not None:
+    if (definition := _custom_op_with_no_gradient(name)) is not None:
         kernel = _refuse_second_gradient(kernel, name, definition)
     library = _register(overload, kernel)
     _live.append(library)
@@ -214,7 +214,7 @@ def _refuse_second_gradient(kernel: Any, name: str, definition: Any) -> Any:
     return checked
 
 
-def _custom_op_without_gradient(name: str) -> Any:
+def _custom_op_with_no_gradient(name: str) -> Any:
     """Return the definition by ``torch.library.custom_op``, whose kernel reports that there is no gradient; or None."""
     definition = OPDEFS.get(name)
     return definition if definition is not None and definition._backward_fn is None else None
@@ -231,7 +231,7 @@ def has_gradient(overload: Any) -> bool:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if any(has(name, key) for key in ("AutogradPrivateUse1", "CompositeImplicitAutograd")):
         return True
-    return has(name, "Autograd") and not refuses_itself(overload) and _custom_op_without_gradient(name) is None
+    return has(name, "Autograd") and not refuses_itself(overload) and _custom_op_with_no_gradient(name) is None
 
 
 def _found(name: str, schema: OpSchema, find: Find | None) -> Any:

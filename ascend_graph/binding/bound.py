@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ascend_graph.binding.dtype_constraints import Tie, find_ties
+from ascend_graph.binding.dtype_constraints import DtypeConstraint, find_dtype_constraints
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter
@@ -129,7 +129,7 @@ class Binding:
     #: Open questions that may matter, each with the line to write.
     doubts: tuple[str, ...] = ()
     #: Groups of inputs of one dtype.
-    ties: tuple[Tie, ...] = ()
+    dtype_constraints: tuple[DtypeConstraint, ...] = ()
 
     def ge_dtype_arguments(self) -> frozenset[str]:
         """Return the schema's arguments whose values are GE's dtype numbers."""
@@ -160,13 +160,13 @@ class Binding:
     def with_relation(self, relation: Relation | None) -> Binding:
         """Return the binding with the dtype facts of a shape relation, in the prototype's or the schema's names."""
         if relation is None or {*relation.inputs, *relation.free_names} <= {*self.argument_names().values()}:
-            return replace(self, ties=find_ties(self.prototype, relation))
+            return replace(self, dtype_constraints=find_dtype_constraints(self.prototype, relation))
         positions = {
             self.schema.arguments[source.argument].name: n
             for n, source in enumerate(self.inputs)
             if source is not None and source.argument is not None
         }
-        return replace(self, ties=find_ties(self.prototype, relation, positions))
+        return replace(self, dtype_constraints=find_dtype_constraints(self.prototype, relation, positions))
 
     def argument_names(self) -> dict[str, str]:
         """Return the prototype's name of each bound argument, by the schema's name."""

@@ -1,4 +1,4 @@
-"""Dtype ties: inputs of a node that share a dtype, with the evidence; a converter may cast these.
+"""Dtype constraints: inputs of a node that share a dtype, with the evidence; a converter may cast these.
 
 A tensor is cast only with evidence that the operator itself does so: the relation's ``promote(…)``, or a symbol that
 the prototype's types share. An output with the dtype of one input (``-> y[*s]: x``) does not promote anything: an index
@@ -16,7 +16,7 @@ from ascend_graph.shapes import Relation
 from ascend_graph.shapes.syntax import Expr, FunctionCall, Index, Name, Tensor, walk
 
 
-class TieKind(enum.Enum):
+class ConstraintKind(enum.Enum):
     """Evidence that inputs share a dtype; the value is the text for messages."""
 
     #: The prototype requires it.
@@ -28,10 +28,10 @@ class TieKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class DtypeConstraint:
     """Inputs that share a dtype, by position, and the output that has it."""
 
-    kind: TieKind
+    kind: ConstraintKind
     inputs: tuple[int, ...]
     #: None if no output has it.
     output: int | None
@@ -39,10 +39,10 @@ class Tie:
     contradicted: bool = False
 
 
-def find_ties(
+def find_dtype_constraints(
     prototype: OpPrototype, relation: Relation | None = None, names: Mapping[str, int] | None = None
-) -> tuple[Tie, ...]:
-    """Return the ties of a prototype's inputs.
+) -> tuple[DtypeConstraint, ...]:
+    """Return the dtype constraints of a prototype's inputs.
 
     Args:
         prototype: The operator.
@@ -53,16 +53,19 @@ def find_ties(
     inputs = {prototype.inputs[n].name: n for n in plain} if names is None else names
     said = {} if relation is None else _said(prototype, relation)
     promoted = [
-        Tie(TieKind.RELATION, tied, output)
+        DtypeConstraint(ConstraintKind.RELATION, constrained, output)
         for output, expressions in said.items()
-        if len(tied := tuple(sorted({inputs[name] for name in _promoted(expressions) if name in inputs}))) > 1
+        if len(constrained := tuple(sorted({inputs[name] for name in _promoted(expressions) if name in inputs}))) > 1
     ]
     found = [
-        replace(tie, contradicted=tie.output in said and not any({*tie.inputs} <= {*p.inputs} for p in promoted))
-        for tie in _by_symbol(prototype, plain)
+        replace(
+            constraint,
+            contradicted=constraint.output in said and not any({*constraint.inputs} <= {*p.inputs} for p in promoted),
+        )
+        for constraint in _by_symbol(prototype, plain)
     ]
     found += promoted
-    found += [tie for tie in _by_promote(prototype, plain) if tie.output not in said]
+    found += [constraint for constraint in _by_promote(prototype, plain) if constraint.output not in said]
     everything = [*prototype.inputs, *prototype.outputs]
     if (
         not found
@@ -72,27 +75,27 @@ def find_ties(
         and len({parameter.dtypes for parameter in everything}) == 1
         and len(prototype.inputs[0].dtypes) > 1
     ):
-        found.append(Tie(TieKind.ALIKE, tuple(plain), 0))
+        found.append(DtypeConstraint(ConstraintKind.ALIKE, tuple(plain), 0))
     return tuple(found)
 
 
-def _by_symbol(prototype: OpPrototype, plain: Sequence[int]) -> Iterator[Tie]:
+def _by_symbol(prototype: OpPrototype, plain: Sequence[int]) -> Iterator[DtypeConstraint]:
     members: dict[str, list[int]] = {}
     for n in plain:
         symbol = prototype.inputs[n].symbol
         if symbol and not prototype.inputs[n].list_type:
             members.setdefault(symbol, []).append(n)
-    for symbol, tied in members.items():
-        if len(tied) > 1:
+    for symbol, constrained in members.items():
+        if len(constrained) > 1:
             output = next((n for n, o in enumerate(prototype.outputs) if o.symbol == symbol), None)
-            yield Tie(TieKind.SYMBOL, tuple(tied), output)
+            yield DtypeConstraint(ConstraintKind.SYMBOL, tuple(constrained), output)
 
 
-def _by_promote(prototype: OpPrototype, plain: Sequence[int]) -> Iterator[Tie]:
+def _by_promote(prototype: OpPrototype, plain: Sequence[int]) -> Iterator[DtypeConstraint]:
     for n, output in enumerate(prototype.outputs):
-        tied = tuple(m for m in plain if prototype.inputs[m].symbol in output.promote)
-        if len(tied) > 1:
-            yield Tie(TieKind.PROMOTE_SYMBOL, tied, n)
+        constrained = tuple(m for m in plain if prototype.inputs[m].symbol in output.promote)
+        if len(constrained) > 1:
+            yield DtypeConstraint(ConstraintKind.PROMOTE_SYMBOL, constrained, n)
 
 
 def _said(prototype: OpPrototype, relation: Relation) -> dict[int, list[Expr]]:

@@ -106,16 +106,16 @@ class Promise:
     def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.name = func.name()
         self.given = _tensors((args, kwargs))
-        twins: dict[int, torch.Tensor] = {}
+        of_tensor: dict[int, torch.Tensor] = {}
 
-        def twin(tensor: torch.Tensor) -> torch.Tensor:
-            if id(tensor) not in twins:
-                twins[id(tensor)] = torch.empty_strided(
+        def meta_of(tensor: torch.Tensor) -> torch.Tensor:
+            if id(tensor) not in of_tensor:
+                of_tensor[id(tensor)] = torch.empty_strided(
                     tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
                 )
-            return twins[id(tensor)]
+            return of_tensor[id(tensor)]
 
-        metas = tree_map_only(torch.Tensor, twin, (args, kwargs))
+        metas = tree_map_only(torch.Tensor, meta_of, (args, kwargs))
         self.inputs = ", ".join(f"{tuple(t.shape)} {t.dtype}" for t in self.given) or "none"
         self.refusal = ""
         self.outputs: list[Any] = []
@@ -124,7 +124,7 @@ class Promise:
                 self.outputs = _outputs(func(*metas[0], **metas[1]))
         except Exception as error:  # whatever a meta function raises is a refusal here
             self.refusal = f"{type(error).__name__}: {error}"
-        self.sources = [_source(output, [twins[id(t)] for t in self.given]) for output in self.outputs]
+        self.sources = [_source(output, [of_tensor[id(t)] for t in self.given]) for output in self.outputs]
 
     def compare(self, result: Any, *, strides: bool) -> Iterable[Mismatch]:
         """Yield the differences between a result and the promise."""

@@ -17,6 +17,7 @@ from ascend_graph.checks.calls.constants import constants_of
 from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
 from ascend_graph.checks.calls.trying import CallTally, try_calls, try_more_values
 from ascend_graph.checks.kinds import graph_checks, operator_checks, tangents, transform_checks
+from ascend_graph.checks.kinds.smallest import CheckFunction, smallest_violation
 from ascend_graph.checks.kinds.subject import (
     CallRefused,
     Faulted,
@@ -32,12 +33,10 @@ from ascend_graph.checks.tolerances import Tolerance, read_tolerances
 from ascend_graph.environment import HostRuntimeError, is_active, is_strict
 from ascend_graph.registration.registered import RegisteredOp, find_registered
 
-Law = Callable[[Subject, Sample], None]
-
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    law: Law
+    function: CheckFunction
     #: Maximum number of samples that it gets; graphs are compiled for each.
     samples: int = 1_000
 
@@ -213,7 +212,7 @@ def _runs_outcome(subject: Subject, trial: CallTally, drawer: SampleGenerator | 
         return CheckResult("runs", state, len(trial.accepted), "" if trial.accepted else "each call is refused")
     sample, text = min(trial.faults, key=lambda one: one[0].size)
     if is_active():
-        sample, text = _smaller(operator_checks.runs, subject, sample, text, drawer, faulty=True)
+        sample, text = smallest_violation(operator_checks.runs, subject, sample, text, drawer, faulty=True)
     message = (
         f"{len(trial.faults)} of {len(trial.faults) + len(trial.accepted)} calls that relation and prototype allow fail: {text}. "
         "A call that the operator is not for is refused by its tiling function, or excluded by its relation: where d % 8 == 0"
@@ -280,7 +279,7 @@ def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Sampl
     calls, reason, undecided = 0, "", ""
     for sample in samples[: check.samples]:
         try:
-            check.law(subject, sample)
+            check.function(subject, sample)
             calls += 1
         except NotApplicable as skipped:
             if isinstance(skipped, Undecided):
@@ -288,38 +287,13 @@ def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Sampl
             reason = reason or str(skipped)
         except (Violation, CallRefused) as found:
             faulty = isinstance(found, Faulted)
-            smallest, message = _smaller(check.law, subject, sample, str(found), drawer, faulty=faulty)
+            smallest, message = smallest_violation(check.function, subject, sample, str(found), drawer, faulty=faulty)
             return CheckResult(name, CheckState.FAILED, calls, message, str(smallest))
         except Exception as error:  # a check that cannot end is a finding: the operator gave what no operator gives
             return CheckResult(name, CheckState.FAILED, calls, first_line(error), str(sample))
     if undecided and not calls:
         return CheckResult(name, CheckState.FAILED, 0, f"no call was judged: {undecided}")
     return CheckResult(name, CheckState.PASSED if calls else CheckState.SKIPPED, calls, "" if calls else reason)
-
-
-def _smaller(
-    law: Law, subject: Subject, sample: Sample, message: str, drawer: SampleGenerator | None, *, faulty: bool = False
-) -> tuple[Sample, str]:
-    """Return the smallest call found that shows the violation, and its message.
-
-    If ``faulty`` is true, only faults count; otherwise faults do not count.
-    """
-    best = (sample, message)
-    if drawer is None:
-        return best
-    for sizes in ((1,), (2,), (1, 2, 3), (2, 3, 4)):
-        for number in range(4):
-            smaller = drawer.draw(number, "smallest", sizes=sizes, plain=number == 0)
-            if smaller is None or smaller.size >= best[0].size or smaller.size == 0:
-                continue
-            try:
-                law(subject, smaller)
-            except Violation as found:
-                if isinstance(found, Faulted) is faulty:
-                    best = (smaller, str(found))
-            except Exception:  # not the violation that is looked for
-                continue
-    return best
 
 
 def _alone(name: str, subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:

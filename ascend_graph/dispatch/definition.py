@@ -30,7 +30,7 @@ class SchemaDefinition(Change):
     """Schema of an operator that this process defines, without kernels."""
 
     stacks = False
-    carries = True
+    owns_dependents = True
 
     def __init__(self, namespace: str, schema: str) -> None:
         self.namespace, self.schema = namespace, schema
@@ -43,10 +43,10 @@ class SchemaDefinition(Change):
 
     @property
     def overload(self) -> Any:
-        """Overload of the operator; the same object each time the definition is applied within :meth:`held`."""
+        """Overload of the operator; the same object each time the definition is applied within :meth:`suspended`."""
         return self._overload
 
-    def put(self) -> None:
+    def apply(self) -> None:
         """Define the operator."""
         guard_namespace(self.namespace)
         library = torch.library.Library(self.namespace, "FRAGMENT")
@@ -67,7 +67,7 @@ class SchemaDefinition(Change):
             raise
         self._library = library
 
-    def take(self) -> None:
+    def revert(self) -> None:
         """Remove the operator; calls through earlier lookups raise ``RemovedOperatorError``."""
         if self._library is None:
             return
@@ -76,7 +76,7 @@ class SchemaDefinition(Change):
         self._retire()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def suspended(self) -> Iterator[None]:
         """Keep the dispatcher's entry of the operator, to which the overload points, during the context."""
         anchor = torch.library.Library(self.namespace, "IMPL")
         # Any kernel keeps the entry. Nothing ever has this key.

@@ -21,13 +21,13 @@ class Change:
     #: removed first.
     stacks = True
     #: If true, the other changes depend on it, and are reverted when it is.
-    carries = False
+    owns_dependents = False
 
-    def put(self) -> None:
+    def apply(self) -> None:
         """Apply the change."""
         raise NotImplementedError
 
-    def take(self) -> None:
+    def revert(self) -> None:
         """Revert the change; do nothing if it is not applied."""
         raise NotImplementedError
 
@@ -35,7 +35,7 @@ class Change:
         """Return a context in which no thread calls the operator that it changes, if it needs one."""
         return None
 
-    def held(self) -> contextlib.AbstractContextManager[None] | None:
+    def suspended(self) -> contextlib.AbstractContextManager[None] | None:
         """Return a context in which it can be reverted and applied again, with the same objects for their holders."""
         return None
 
@@ -48,36 +48,36 @@ class HandleChange(Change):
         self.handle: Handle | None = None
         self.stacks = stacks
 
-    def put(self) -> None:
+    def apply(self) -> None:
         """Call the function and keep its handle."""
         self.handle = self._register()
 
-    def take(self) -> None:
+    def revert(self) -> None:
         """Remove the handle, if there is one."""
         handle, self.handle = self.handle, None
         if handle is not None:
             handle.remove()
 
 
-def exchange(old: Sequence[Change], new: Sequence[Change]) -> None:
+def swap_changes(old: Sequence[Change], new: Sequence[Change]) -> None:
     """Replace applied changes by others; a failure leaves exactly the old ones applied.
 
     A change in both sequences stays as it is.
     """
     leaving = [change for change in old if change not in new]
     coming = [change for change in new if change not in old]
-    whole = any(change.carries for change in leaving)
+    whole = any(change.owns_dependents for change in leaving)
     with contextlib.ExitStack() as holds, contextlib.ExitStack() as undo:
-        for hold in (*(change.excluded() for change in (*old, *coming)), *(change.held() for change in leaving)):
+        for hold in (*(change.excluded() for change in (*old, *coming)), *(change.suspended() for change in leaving)):
             if hold is not None:
                 holds.enter_context(hold)
         for change in reversed(leaving):
             if whole or not change.stacks:
-                undo.callback(change.put)
-                change.take()
+                undo.callback(change.apply)
+                change.revert()
         for change in coming:
-            change.put()
-            undo.callback(change.take)
+            change.apply()
+            undo.callback(change.revert)
         undo.pop_all()
         for change in reversed(leaving):
-            change.take()
+            change.revert()

@@ -22,7 +22,7 @@ from ascend_graph.dispatch.announced import is_announced
 from ascend_graph.dispatch.definition import SchemaDefinition
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
 from ascend_graph.dispatch.meta_dtypes import TORCH
-from ascend_graph.dispatch.transaction import Change, exchange
+from ascend_graph.dispatch.transaction import Change, swap_changes
 from ascend_graph.eager.choices import (
     FunctionChoice,
     Functions,
@@ -58,7 +58,7 @@ class EagerOperator:
         Calls through earlier lookups raise ``RemovedOperatorError``.
         """
         changes, self._changes = self._changes, []
-        exchange(changes, ())
+        swap_changes(changes, ())
         _live.discard(self)
 
     def __repr__(self) -> str:
@@ -108,8 +108,8 @@ def define_operator(
     if operator_exists(planned.name):
         raise EagerError(f"{planned.name} exists already; give another name=, or remove it first")
     definition = planned.definition()
-    changes = (definition, *planned.kernels(definition), planned.without_gradient(definition))
-    exchange((), changes)
+    changes = (definition, *planned.kernels(definition), planned.no_gradient(definition))
+    swap_changes((), changes)
     operator = EagerOperator(planned, definition, changes)
     # A torch library that nobody holds takes its definitions back when it is collected.
     _live.add(operator)

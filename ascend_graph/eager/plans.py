@@ -117,9 +117,9 @@ class PlannedOperator:
             )
         return tuple(changes)
 
-    def without_gradient(self, definition: SchemaDefinition) -> Change:
+    def no_gradient(self, definition: SchemaDefinition) -> Change:
         """Return the change by which differentiating the operator without a registered gradient is an error."""
-        register = kernels().register_without_gradient
+        register = kernels().register_no_gradient
         return HandleChange(lambda: KernelHandle(definition, register, self.namespace, self.schema.name), stacks=False)
 
 

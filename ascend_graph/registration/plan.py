@@ -12,7 +12,7 @@ from ascend_graph.dispatch.definition import SchemaDefinition
 from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import Change, HandleChange
 from ascend_graph.registration.cost import CostModel
-from ascend_graph.registration.dimensions.independent_dims import Loops
+from ascend_graph.registration.dimensions.independent_dims import IndependentDims
 from ascend_graph.registration.request import RegistrationRequest
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.unknown import advice
@@ -55,7 +55,7 @@ class RegistrationPlan:
     #: Call plan of the aclnn function; None if the operator has its own kernel.
     call: AclnnCall | None = None
     #: Dimensions declared independent or reduced, in the schema's names; None without a declaration.
-    loops: Loops | None = None
+    independent_dims: IndependentDims | None = None
 
     @property
     def overload(self) -> Any:

@@ -44,7 +44,7 @@ from ascend_graph.registration.conversion.comparison import beside
 from ascend_graph.registration.conversion.converter import make_converter
 from ascend_graph.registration.cost import CostModel, register_flops
 from ascend_graph.registration.dimensions.batching import register_batching
-from ascend_graph.registration.dimensions.independent_dims import Loops, read_loops
+from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
@@ -113,10 +113,10 @@ class _Planner:
         graph_passes.install_when_loaded()
         self.plan_mutation()
         self.plan_gradient()
-        loops = self.plan_loops(schema)
+        independent = self.plan_independent_dims(schema)
         call = None if defined is None else defined.call
         return RegistrationPlan(
-            request, self.binding, self.relation, converter, self.changes, self.evidence, call, loops
+            request, self.binding, self.relation, converter, self.changes, self.evidence, call, independent
         )
 
     def read_sizes(self) -> DataSizes | None:
@@ -161,7 +161,7 @@ class _Planner:
 
     # --------------------------------------------------------------------------------------------- independent dimensions
 
-    def plan_loops(self, schema: torch.FunctionSchema) -> Loops | None:
+    def plan_independent_dims(self, schema: torch.FunctionSchema) -> IndependentDims | None:
         """Plan the declared dimensions, with the rules of vmap and DTensor, and the number of operations."""
         request = self.request
         if request.batch is None and not request.reduce and request.flops is None:
@@ -181,11 +181,11 @@ class _Planner:
             raise RegistrationError(
                 f"{request.op_type}: {request.operator} writes to its arguments; batch= and reduce= are for others"
             )
-        loops = read_loops(request.operator, relation, request.batch or (), request.reduce)
+        independent = read_independent_dims(request.operator, relation, request.batch or (), request.reduce)
         if request.batch is not None:
-            self.changes.batching = HandleChange(lambda: register_batching(self.overload, loops), stacks=False)
-        self.changes.sharding = HandleChange(lambda: register_sharding_rule(self.overload, loops), stacks=False)
-        return loops
+            self.changes.batching = HandleChange(lambda: register_batching(self.overload, independent), stacks=False)
+        self.changes.sharding = HandleChange(lambda: register_sharding_rule(self.overload, independent), stacks=False)
+        return independent
 
     @property
     def overload(self) -> Any:
@@ -280,7 +280,7 @@ class _Planner:
             definition = planned.definition()
         self.changes.definition = definition
         self.changes.kernels = planned.kernels(definition)
-        self.changes.gradient = planned.without_gradient(definition)
+        self.changes.gradient = planned.no_gradient(definition)
         self.evidence["eager"] = "; ".join(f"{p.call.function}, {p.call.source}" for p in (planned, *planned.others))
         given = "the function given" if request.meta is not None else f"{self.origin}: {self.relation}"
         if self.author_meta is not None:

@@ -16,9 +16,9 @@ from ascend_graph.dispatch.announced import superseded
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.torchair import ConverterFunction
-from ascend_graph.dispatch.transaction import exchange
+from ascend_graph.dispatch.transaction import swap_changes
 from ascend_graph.eager.choices import Functions
-from ascend_graph.registration.dimensions.independence_checks import check_loops
+from ascend_graph.registration.dimensions.independence_checks import check_independent_dims
 from ascend_graph.registration.dimensions.input_dtypes import fed_inputs, listed_dtypes
 from ascend_graph.registration.plan import RegistrationPlan
 from ascend_graph.registration.planning import plan
@@ -331,32 +331,36 @@ def _apply(planned: RegistrationPlan, before: RegistrationPlan | None) -> None:
     """Replace the changes of an earlier plan by those of this one, or change nothing."""
     old = () if before is None else tuple(before.changes)
     try:
-        exchange(old, tuple(planned.changes))
+        swap_changes(old, tuple(planned.changes))
     finally:
         if planned.overload is not None:
             forget_kernels(planned.overload)
     try:
         _check_loops(planned)
     except BaseException:
-        exchange(tuple(planned.changes), old)
+        swap_changes(tuple(planned.changes), old)
         forget_kernels(planned.overload)
         raise
 
 
 def _check_loops(planned: RegistrationPlan) -> None:
     """Check the declared dimensions if the operator has a kernel that runs here."""
-    if planned.loops is None:
+    if planned.independent_dims is None:
         return
     device = next(
         (d for key, d in (("CPU", "cpu"), ("PrivateUse1", "npu")) if _has_kernel(planned.overload, key, d)), None
     )
     if device is None:
-        planned.evidence["batch"] = f"declared: {planned.loops.written}; not checked, as no kernel of it runs here"
+        planned.evidence["batch"] = (
+            f"declared: {planned.independent_dims.written}; not checked, as no kernel of it runs here"
+        )
         return
     listed = listed_dtypes(fed_inputs(planned.binding))
-    cuts = check_loops(planned.overload, planned.loops, device=device, samples=planned.request.samples, listed=listed)
+    cuts = check_independent_dims(
+        planned.overload, planned.independent_dims, device=device, samples=planned.request.samples, listed=listed
+    )
     planned.evidence["batch"] = (
-        f"declared: {planned.loops.written}; the operator was compared with its parts {cuts} times"
+        f"declared: {planned.independent_dims.written}; the operator was compared with its parts {cuts} times"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -14,10 +15,10 @@ from ascend_graph.binding.op_schema import single_overload
 from ascend_graph.dispatch.calls import ChangeLock
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.torchair import ConverterFunction
-from ascend_graph.dispatch.transaction import exchange
+from ascend_graph.dispatch.transaction import swap_changes
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.cost import Cost, CostModel
-from ascend_graph.registration.dimensions.independent_dims import Loops
+from ascend_graph.registration.dimensions.independent_dims import IndependentDims
 from ascend_graph.registration.plan import RegistrationPlan
 from ascend_graph.registration.request import RegistrationError
 from ascend_graph.shapes import Relation
@@ -62,9 +63,15 @@ class RegisteredOp:
         return self._plan.relation
 
     @property
-    def loops(self) -> Loops | None:
+    def independent_dims(self) -> IndependentDims | None:
         """Dimensions declared independent or reduced, or None."""
-        return self._plan.loops
+        return self._plan.independent_dims
+
+    @property
+    def loops(self) -> IndependentDims | None:
+        """Former name of :attr:`independent_dims`."""
+        warnings.warn("RegisteredOp.loops is deprecated: write independent_dims", DeprecationWarning, stacklevel=2)
+        return self.independent_dims
 
     @property
     def evidence(self) -> Mapping[str, str]:
@@ -116,7 +123,7 @@ class RegisteredOp:
         """
         with registry_lock:
             if self.registered:
-                exchange(tuple(self._plan.changes), ())
+                swap_changes(tuple(self._plan.changes), ())
                 forget_kernels(self.overload)
                 del registry[self._plan.request.operator]
 

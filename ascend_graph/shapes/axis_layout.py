@@ -35,7 +35,7 @@ ELLIPSIS = "..."
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class AxisLayout:
     """Axis labels of one tensor: ``b`` (a dimension), ``s[0]`` (first of a group), ``...[-1]`` (last broadcast one)."""
 
     axes: tuple[str | None, ...]
@@ -45,8 +45,8 @@ class Places:
     axis_attrs: frozenset[str] = frozenset()
 
 
-#: Places of an output that the relation makes absent in a call.
-ABSENT = Places(())
+#: Axis layout of an output that the relation makes absent in a call.
+ABSENT = AxisLayout(())
 
 
 class UnknownPlaceError(Exception):
@@ -55,7 +55,7 @@ class UnknownPlaceError(Exception):
 
 def locate(
     relation: Relation, ranks: Mapping[str, int | None], attrs: Mapping[str, Any]
-) -> tuple[dict[str, Places | None], dict[str, Places | None]]:
+) -> tuple[dict[str, AxisLayout | None], dict[str, AxisLayout | None]]:
     """Return the places of all inputs and outputs: None if unknown, or for an absent input; ``ABSENT`` for an absent output.
 
     >>> from ascend_graph.shapes import parse_relation
@@ -64,7 +64,7 @@ def locate(
     (('s[0]', 's[1]', 'n'), ('n', 's[0]', 's[1]'), {'s': 1})
     """
     lengths: dict[str, int] = {}
-    inputs: dict[str, Places | None] = {}
+    inputs: dict[str, AxisLayout | None] = {}
     waiting = [t for t in relation.input_tensors if ranks.get(t.name) is not None]
     inputs |= {t.name: None for t in relation.input_tensors if t not in waiting}
     call = _Call(relation, ranks, attrs, lengths)
@@ -79,7 +79,7 @@ def locate(
             break
         waiting = left
     inputs |= {t.name: None for t in waiting}
-    outputs: dict[str, Places | None] = {}
+    outputs: dict[str, AxisLayout | None] = {}
     for tensor in relation.output_tensors:
         try:
             outputs[tensor.name] = call.output(tensor, inputs)
@@ -95,10 +95,10 @@ class _Call:
     attrs: Mapping[str, Any]
     lengths: dict[str, int]
 
-    def input(self, tensor: Tensor) -> Places:
+    def input(self, tensor: Tensor) -> AxisLayout:
         shape, rank = self.chosen(tensor), self.ranks[tensor.name]
         if isinstance(shape, Itself):
-            return Places((None,) * (rank or 0))
+            return AxisLayout((None,) * (rank or 0))
         if not isinstance(shape, Dims) or rank is None:
             raise UnknownPlaceError
         open_ = [i for i in shape.items if self.length(i) is None]
@@ -113,7 +113,7 @@ class _Call:
                 self.lengths[ELLIPSIS] = max(rank - known, self.lengths.get(ELLIPSIS, 0))
         return found
 
-    def output(self, tensor: Tensor, inputs: Mapping[str, Places | None]) -> Places:
+    def output(self, tensor: Tensor, inputs: Mapping[str, AxisLayout | None]) -> AxisLayout:
         shape = self.chosen(tensor)
         if isinstance(shape, Absent):
             return ABSENT
@@ -187,7 +187,7 @@ class _Call:
                 return -self.axis(operand)
         raise UnknownPlaceError
 
-    def placed(self, items: Sequence[Dim], rank: int, lengths: Mapping[int, int]) -> Places:
+    def placed(self, items: Sequence[Dim], rank: int, lengths: Mapping[int, int]) -> AxisLayout:
         axes: list[str | None] = [""] * rank
         attrs: set[str] = set()
         for item in items:
@@ -223,7 +223,7 @@ class _Call:
                 at += 1
         if at != len(free):
             raise UnknownPlaceError
-        return Places(tuple(axes), starts, frozenset(attrs))
+        return AxisLayout(tuple(axes), starts, frozenset(attrs))
 
     def labels(self, item: Dim, length: int) -> list[str | None]:
         if isinstance(item, Ellipsis_):

@@ -19,11 +19,11 @@ namespace ascend_graph::eager {
 
 // The name by which Python recognizes a registration that a gradient may replace
 // (ascend_graph/autograd/register.py).
-constexpr const char* kWithoutGradient = "ascend_graph: without gradient";
+constexpr const char* kNoGradient = "ascend_graph: without gradient";
 
 // The place in a backward graph of an operator that has no gradient: whoever gets there is told.
-struct WithoutGradient : torch::autograd::Node {
-    WithoutGradient(std::string message, torch::autograd::edge_list&& next)
+struct NoGradient : torch::autograd::Node {
+    NoGradient(std::string message, torch::autograd::edge_list&& next)
         : Node(std::move(next)), message_(std::move(message)) {}
 
     torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
@@ -54,7 +54,7 @@ struct WithoutGradient : torch::autograd::Node {
     std::string message_;
 };
 
-inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
+inline std::string no_gradient_message(const c10::FunctionSchema& schema) {
     const std::string written = written_names(schema);
     if (written.empty()) {
         return schema.name() +
@@ -71,7 +71,7 @@ inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
 // For the key Autograd of an operator without a gradient: results, and tensors that it writes, remember in
 // the backward graph that they come from it; what may not be written is refused as PyTorch's own in-place
 // operators do. An argument with a tangent is refused: the result would have none, which reads as zero.
-class AutogradWithoutGradient : public c10::OperatorKernel {
+class AutogradNoGradient : public c10::OperatorKernel {
   public:
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
         using namespace torch::autograd;
@@ -100,8 +100,7 @@ class AutogradWithoutGradient : public c10::OperatorKernel {
                 written.push_back(tensor);
             });
         }
-        const auto node =
-            make_node<WithoutGradient>(without_gradient_message(op.schema()), collect_next_edges(read));
+        const auto node = make_node<NoGradient>(no_gradient_message(op.schema()), collect_next_edges(read));
         {
             const at::AutoDispatchBelowAutograd below_autograd;
             op.redispatchBoxed(below, stack);
@@ -137,9 +136,9 @@ class BumpVersions : public c10::OperatorKernel {
     }
 };
 
-inline torch::CppFunction autograd_without_gradient() {
-    return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradWithoutGradient>())
-        .debug(kWithoutGradient);
+inline torch::CppFunction autograd_no_gradient() {
+    return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradNoGradient>())
+        .debug(kNoGradient);
 }
 inline torch::CppFunction bump_versions() {
     return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BumpVersions>());

@@ -760,8 +760,8 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
 }
 
 // What autograd sees of an operator that has no gradient.
-std::unique_ptr<Registration> register_without_gradient(const std::string& ns, const std::string& name) {
-    return std::make_unique<Registration>(ns, name, c10::DispatchKey::Autograd, autograd_without_gradient());
+std::unique_ptr<Registration> register_no_gradient(const std::string& ns, const std::string& name) {
+    return std::make_unique<Registration>(ns, name, c10::DispatchKey::Autograd, autograd_no_gradient());
 }
 
 // The version counters of what an operator writes.
@@ -782,7 +782,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         void* const function = ascend_graph::eager::detail::find(name + "GetWorkspaceSize", report);
         return function == nullptr ? "" : library_of(function);
     });
-    m.def("register_without_gradient", &register_without_gradient);
+    m.def("register_no_gradient", &register_no_gradient);
     m.def("has_tangent", [](const std::vector<at::Tensor>& tensors) {
         return std::any_of(tensors.begin(), tensors.end(), has_tangent);
     });

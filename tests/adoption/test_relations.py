@@ -42,28 +42,43 @@ CERTAIN = {
     "auto m = x.size(-1); return at::empty({m / 2}, x.options());": "x[*x_rest, m] -> y[m // 2]: x",
     'TORCH_CHECK(x.dim() == 2, "x must be a matrix"); return at::empty({x.size(1)}, x.options());': "x[x0, x1] -> y[x1]: x",
     "auto s = x.sizes().vec(); s.back() = w.size(0); return at::empty(s, x.options());": "x[*x_rest, x_last], w[w0, *w_rest] -> y[*x_rest, w0]: x",
-    "std::vector<int64_t> s; for (int i = 0; i < x.dim() - 1; ++i) { s.push_back(x.size(i)); } return at::empty(s, x.options());": "x[*x_rest, x_last] -> y[*x_rest]: x",
+    (
+        "std::vector<int64_t> s; for (int i = 0; i < x.dim() - 1; ++i) { s.push_back(x.size(i)); "
+        "} return at::empty(s, x.options());"
+    ): "x[*x_rest, x_last] -> y[*x_rest]: x",
     "auto t = flag ? at::kHalf : x.scalar_type(); return at::empty(x.sizes(), x.options().dtype(t));": "x[*s] -> y[*s]: float16 if flag else x",
-    "at::Tensor y; if (flag) { y = at::empty({n}, x.options()); } else { y = at::empty({0}, x.options()); } return y;": "x -> y[n] if flag else [0]: x",
-    'if (x.dim() != 2) { throw std::runtime_error("no"); } return at::empty({x.size(0)}, x.options());': "x[x0, x1] -> y[x0]: x",
+    (
+        "at::Tensor y; if (flag) { y = at::empty({n}, x.options()); "
+        "} else { y = at::empty({0}, x.options()); } return y;"
+    ): "x -> y[n] if flag else [0]: x",
+    (
+        'if (x.dim() != 2) { throw std::runtime_error("no"); } return at::empty({x.size(0)}, x.options());'
+    ): "x[x0, x1] -> y[x0]: x",
     'if (flag) { TORCH_CHECK(false, "no"); } return at::empty({x.size(0)}, x.options());': "x[x0, *x_rest] -> y[x0]: x",
     "return at::empty({n}, at::dtype(at::kInt).device(x.device()));": "-> y[n]: int32",
     "return at::empty({(x.size(0) + BLOCK - 1) / BLOCK}, x.options());": "x[x0, *x_rest] -> y[((x0 + 128) - 1) // 128]: x",
     "check(x); return at::empty({x.size(0)}, x.options());": "x[x0, x1] -> y[x0]: x",
     "return make(x, n);": "x[x0, *x_rest] -> y[x0, n]: x",
-    "auto up = [](int64_t a) { return (a + 7) / 8; }; return at::empty({up(x.size(0))}, x.options());": "x[x0, *x_rest] -> y[(x0 + 7) // 8]: x",
+    (
+        "auto up = [](int64_t a) { return (a + 7) / 8; }; return at::empty({up(x.size(0))}, x.options());"
+    ): "x[x0, *x_rest] -> y[(x0 + 7) // 8]: x",
     'return at::empty({n}, x.options().dtype(layout == "BSH" ? at::kInt : at::kLong));': '-> y[n]: int32 if layout == "BSH" else int64',
     "auto o = bias.has_value() ? x.size(0) : 1; return at::empty({o, x.size(0)}, x.options());": "x[x0, *x_rest], bias -> y[(x0 if bias else 1), x0]: x",
     "return x.to(at::kHalf);": "x[*s] -> y like x: float16",
     "return x.permute({1, 0}).contiguous();": "x[x0, x1] -> y[x1, x0]: x",
     "return at::empty({n, 2}, x.options()).fill_(1);": "x -> y[n, 2]: x",
-    "int64_t k = n; for (int i = 0; i < 2; i++) { k = k * x.size(i); } return at::empty({k}, x.options());": "x[x0, x1, *x_rest] -> y[(n * x0) * x1]: x",
+    (
+        "int64_t k = n; for (int i = 0; i < 2; i++) { k = k * x.size(i); } return at::empty({k}, x.options());"
+    ): "x[x0, x1, *x_rest] -> y[(n * x0) * x1]: x",
     "int64_t k = n; change(w, k); return at::empty({k}, x.options());": "x, w[w0, *w_rest] -> y[w0]: x",
     "std::vector<at::Tensor> all; add(all, x, n); return all[0];": "x[x0, *x_rest] -> y[n, x0]: x",
     "auto k = n;\n#ifdef COUNTED\nCOUNT_CALLS(x);\n#endif\nreturn at::empty({k}, x.options());": "x -> y[n]: x",
     "#ifndef WITH_IT\nTORCH_CHECK(false);\n#else\nreturn at::empty({n}, x.options());\n#endif": "x -> y[n]: x",
     "auto k = Mode::WIDE == n ? 2 : 1; return at::empty({k}, x.options());": "x -> y[(2 if 3 == n else 1)]: x",
-    "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); } if (flag) { y = y.to(at::kHalf); } return y;": "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
+    (
+        "auto y = at::empty({x.size(0)}, x.options()); if (flag) { y = y.to(at::kFloat); "
+        "} if (flag) { y = y.to(at::kHalf); } return y;"
+    ): "x[x0, *x_rest] -> y[x0]: float16 if flag else [x0]: x",
 }
 # Parts of a shape by iterators, and by a loop with a number after the counted one.
 CERTAIN |= {
@@ -76,12 +91,14 @@ CERTAIN |= {
     "auto s = x.sizes(); std::vector<int64_t> r(s.begin() + 1, s.end() - 1); return at::empty(r, x.options());": (
         "x[x0, *x_rest, x_last] -> y[*x_rest]: x"
     ),
-    "std::vector<int64_t> r; for (int i = 0; i + 2 < x.dim(); ++i) { r.push_back(x.size(i)); } return at::empty(r, x.options());": (
-        "x[*x_rest, x_back2, x_last] -> y[*x_rest]: x"
-    ),
-    "std::vector<int64_t> r; for (int i = 0; i + 1 <= x.dim(); ++i) { r.push_back(x.size(i)); } return at::empty(r, x.options());": (
-        "x[*s] -> y[*s]: x"
-    ),
+    (
+        "std::vector<int64_t> r; for (int i = 0; i + 2 < x.dim(); ++i) { r.push_back(x.size(i)); "
+        "} return at::empty(r, x.options());"
+    ): ("x[*x_rest, x_back2, x_last] -> y[*x_rest]: x"),
+    (
+        "std::vector<int64_t> r; for (int i = 0; i + 1 <= x.dim(); ++i) { r.push_back(x.size(i)); "
+        "} return at::empty(r, x.options());"
+    ): ("x[*s] -> y[*s]: x"),
 }
 MORE = "void change(const at::Tensor &t, int64_t &k) { k = t.size(0); }\n"
 MORE += "void add(std::vector<at::Tensor> &all, const at::Tensor &t, int64_t k)\n"
@@ -206,9 +223,9 @@ METAS = {
     "auto y = at::empty({n, 8}, x.options()); return y.narrow(1, 0, x.size(1));": lambda x, w, n: x.new_empty((n, 8))[
         :, : x.shape[1]
     ],
-    "int64_t k = 1; for (size_t i = 0; i < dims.size(); i++) { k *= dims[i]; } return at::empty({k}, x.options());": lambda x, w, n: (
-        x.new_empty(6)
-    ),
+    (
+        "int64_t k = 1; for (size_t i = 0; i < dims.size(); i++) { k *= dims[i]; } return at::empty({k}, x.options());"
+    ): lambda x, w, n: x.new_empty(6),
     "if (flag) { return at::empty({x.size(3)}, x.options()); } return at::empty({n}, x.options());": lambda x, w, n: (
         x.new_empty(n)
     ),

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ascend_graph.binding.dtype_constraints import TieKind, find_ties
+from ascend_graph.binding.dtype_constraints import ConstraintKind, find_dtype_constraints
 from ascend_graph.dispatch.torchair import torchair
 from ascend_graph.prototypes import DataType, OpPrototype, parse_text
 from ascend_graph.registration import ConversionError, bind, make_converter, read_schema
@@ -54,7 +54,7 @@ def made(
     op: OpPrototype, schema: str, values: list[Any], dtype: torch.dtype | None, relation: str | None = None
 ) -> list[str]:
     """Where the inputs of one call's node come from: ``Data``, ``Const INT64``, ``Cast FLOAT``."""
-    parsed = read_schema(torch._C.parse_schema(f"tied::op{schema}"))
+    parsed = read_schema(torch._C.parse_schema(f"equal::op{schema}"))
     binding = bind(parsed, op, relation=None if relation is None else parse_relation(relation))
     ge = torchair().ge
     names = {ge._ge_dtype_to_ge_proto_dtype(int(d)): d.name for d in (DataType.FLOAT, DataType.INT32, DataType.INT64)}
@@ -150,6 +150,6 @@ def test_ties_of_several_outputs() -> None:
     op = parse_text(f"""REG_OP(Two).INPUT(a, {SET}).INPUT(b, {SET}).INPUT(c, {SET}).OUTPUT(y, {SET}).OUTPUT(z, {SET})
         .OP_END_FACTORY_REG(Two)""").prototypes[0]
     relation = parse_relation("a[...], b[...], c[n] -> y[...]: promote(a, b), z[n]: c")
-    (tie,) = find_ties(op, relation)
-    assert (tie.kind, tie.inputs, tie.output) == (TieKind.RELATION, (0, 1), 0)
-    assert find_ties(op) == ()
+    (constraint,) = find_dtype_constraints(op, relation)
+    assert (constraint.kind, constraint.inputs, constraint.output) == (ConstraintKind.RELATION, (0, 1), 0)
+    assert find_dtype_constraints(op) == ()

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import ascend_graph
 from ascend_graph.registration.cost import FlopsError
 from ascend_graph.registration.dimensions.batching import VmapLoopWarning
-from ascend_graph.registration.dimensions.independence_checks import find_loops
+from ascend_graph.registration.dimensions.independence_checks import find_independent_dims
 from ascend_graph.registration.dimensions.independent_dims import BatchError
 from ascend_graph.registration.dimensions.sharding import sharding_rule
 from ascend_graph.shapes import parse_relation
@@ -307,7 +307,7 @@ def test_rules_of_placements(register: Callable[..., Any]) -> None:
     planned = register("BatMatMul", batch=("m", "n"), reduce=("k",))._plan
     a, b = torch.empty(4, 6, device="meta"), torch.empty(6, 8, device="meta")
     whole = Replicate()
-    assert sharding_rule(planned.overload, planned.loops)(a, b) == [
+    assert sharding_rule(planned.overload, planned.independent_dims)(a, b) == [
         ([whole], [whole, whole]),
         ([Shard(0)], [Shard(0), whole]),
         ([Partial("sum")], [Shard(1), Shard(0)]),
@@ -315,7 +315,7 @@ def test_rules_of_placements(register: Callable[..., Any]) -> None:
     ]
     planned = register("BatAdd", batch=("...",))._plan
     x, y = torch.empty(4, 6, device="meta"), torch.empty(1, device="meta")
-    assert sharding_rule(planned.overload, planned.loops)(x, y)[1:] == [
+    assert sharding_rule(planned.overload, planned.independent_dims)(x, y)[1:] == [
         ([Shard(0)], [Shard(0), whole]),
         ([Shard(1)], [Shard(1), whole]),
     ]
@@ -326,7 +326,7 @@ def test_outputs_that_have_a_reduced_dimension_are_joined_along_it(register: Cal
 
     planned = register("BatNormGrad", reduce=("s",))._plan
     dy = torch.empty(4, 6, device="meta")
-    assert sharding_rule(planned.overload, planned.loops)(dy, dy)[1:] == [
+    assert sharding_rule(planned.overload, planned.independent_dims)(dy, dy)[1:] == [
         ([Shard(0), Partial("sum")], [Shard(0), Shard(0)])
     ]
 
@@ -341,9 +341,9 @@ def test_placements_are_kept_apart_by_every_attr(register: Callable[..., Any]) -
 
 def test_dimensions_are_found_by_running(library: None) -> None:
     mm, norm_grad = torch.ops.batching.mm.default, torch.ops.batching.norm_grad.default
-    found = find_loops(mm, parse_relation(OPERATORS["BatMatMul"][2]))
+    found = find_independent_dims(mm, parse_relation(OPERATORS["BatMatMul"][2]))
     assert (found.batch, found.reduce) == (("m", "n"), {"k": "sum"})
-    found = find_loops(norm_grad, parse_relation(OPERATORS["BatNormGrad"][2]))
+    found = find_independent_dims(norm_grad, parse_relation(OPERATORS["BatNormGrad"][2]))
     assert (found.batch, found.reduce) == ((), {"s": "sum"})
 
 

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor
 import ascend_graph
 from ascend_graph import opcheck
 from ascend_graph.registration.dimensions.batching import VmapLoopWarning
-from ascend_graph.registration.dimensions.independence_checks import find_loops
+from ascend_graph.registration.dimensions.independence_checks import find_independent_dims
 from ascend_graph.registration.dimensions.independent_dims import BatchError
 
 pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.dimensions.batching.VmapLoopWarning")
@@ -120,7 +120,7 @@ def test_what_is_not_true_is_refused_with_a_call_and_leaves_no_rule(
             with pytest.raises(BatchError, match=rf"^declared::op\d+: .*\b{name}\b"):
                 register(**declared(name, way))
             assert rules_of(overload) == []
-    found = find_loops(overload, ascend_graph.parse_relation(op.relation))
+    found = find_independent_dims(overload, ascend_graph.parse_relation(op.relation))
     assert {**dict.fromkeys(found.batch, "batch"), **found.reduce} == {n: w for n, w in op.truth.items() if w}
 
 

@@ -160,8 +160,8 @@ def test_vmap_cost_and_gradient(ops: Any) -> None:
     assert states["ge"] == ("SKIPPED", "TorchAir has no converter for it")
     ran = ("reference", "meta", "vmap", "sharding", "gradient", "npugraph_ex", "export", "gradient_in_graphs")
     assert {states[name][0] for name in ran} == {"PASSED"}
-    assert op.loops is not None
-    assert op.loops.written == "s"
+    assert op.independent_dims is not None
+    assert op.independent_dims.written == "s"
 
 
 def test_a_ge_graph_names_the_line_to_write(ops: Any) -> None:

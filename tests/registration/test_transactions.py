@@ -67,7 +67,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
 
     for name in ("register_meta", "register_converter", "register_mutation", "register_gradient"):
         failing(planning, name)
-    failing(SchemaDefinition, "put")
+    failing(SchemaDefinition, "apply")
     failing(plans, "register_meta")
     failing(plans, "KernelHandle")
 

@@ -80,8 +80,8 @@ def _with(sample: Sample, tensors: Sequence[torch.Tensor]) -> Sample:
 
 def sharding(subject: Subject, sample: Sample) -> None:
     """Check that a call's shards, computed separately and combined as the DTensor rule says, give the whole result."""
-    loops = subject.registered.loops if subject.registered is not None else None
-    if loops is None:
+    independent = subject.registered.independent_dims if subject.registered is not None else None
+    if independent is None:
         raise NotApplicable("it declares no dimension: batch= and reduce= give DTensor's rule")
     from torch.distributed.tensor import Shard
 
@@ -92,7 +92,7 @@ def sharding(subject: Subject, sample: Sample) -> None:
     if subject.differ(_result(subject, sample.on(subject.device)), whole, exact=True):
         raise NotApplicable("two equal calls differ")
     tried = 0
-    for outputs, inputs in sharding_rule(subject.overload, loops)(*placed.args, **placed.kwargs)[1:]:
+    for outputs, inputs in sharding_rule(subject.overload, independent)(*placed.args, **placed.kwargs)[1:]:
         names = [a.name for a in subject.schema.arguments][: len(placed.args)] + list(placed.kwargs)
         cut = {n: p.dim for n, p in zip(names, inputs, strict=True) if isinstance(p, Shard)}
         shards = _shards(subject, placed, cut)

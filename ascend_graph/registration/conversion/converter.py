@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ascend_graph.binding.bound import Binding, Conversion, ValueSource
-from ascend_graph.binding.dtype_constraints import Tie, TieKind
+from ascend_graph.binding.dtype_constraints import ConstraintKind, DtypeConstraint
 from ascend_graph.binding.op_schema import ArgumentKind
 from ascend_graph.dispatch.torchair import ConverterFunction, torchair
 from ascend_graph.prototypes import DataType, Parameter, ParameterKind
@@ -172,12 +172,13 @@ class _Maker(NodeOutputs):
         const, tensor_class = self.ge.Const, self.ge.Tensor
         allowed = parameter.dtypes
         subject, name = self.subject, parameter.name
-        twins = self.twins(parameter)
+        same_dtype = self.same_dtype(parameter)
         argument = None if source.argument is None else self.binding.schema.arguments[source.argument]
         # A Scalar takes part in arithmetic, as torch has it; an int may be an index, which keeps its value.
         index = self.binding.prototype.inputs.index(parameter)
-        tied = any(index in tie.inputs for tie in self.binding.ties if tie.kind is not TieKind.ALIKE)
-        exact = argument is not None and argument.kind is ArgumentKind.INT and not tied
+        constraints = self.binding.dtype_constraints
+        constrained = any(index in c.inputs for c in constraints if c.kind is not ConstraintKind.ALIKE)
+        exact = argument is not None and argument.kind is ArgumentKind.INT and not constrained
 
         def constant(values: Sequence[Any]) -> Any:
             value = get(values)
@@ -185,7 +186,7 @@ class _Maker(NodeOutputs):
                 return value
             items = list(value) if isinstance(value, list | tuple) else [value]
             wanted = _const_dtypes(items)
-            beside = [t.dtype for n in twins if isinstance(t := values[n], tensor_class)]
+            beside = [t.dtype for n in same_dtype if isinstance(t := values[n], tensor_class)]
             higher = bool(beside) and _category(beside[0]) - _category(int(wanted[0]))
             if beside and (higher == 0 or (higher > 0 and not exact)):
                 wanted.insert(0, DataType(beside[0]))
@@ -201,7 +202,7 @@ class _Maker(NodeOutputs):
 
         return constant
 
-    def twins(self, parameter: Parameter) -> list[int]:
+    def same_dtype(self, parameter: Parameter) -> list[int]:
         """Return the arguments that share this input's dtype: by a DATATYPE symbol, or by one set of several dtypes."""
         return [
             source.argument
@@ -215,55 +216,59 @@ class _Maker(NodeOutputs):
         ]
 
     def promotion(self) -> Callable[[list[Any], Any], None] | None:
-        """Return a function that casts inputs tied to one dtype if a call has several; None if no inputs are tied."""
+        """Return a function that casts constrained inputs to one dtype if a call has several; None if no inputs are."""
         returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
-        ties = [
-            (tie, None if tie.output is None else returned.get(tie.output))
-            for tie in self.binding.ties
-            if tie.kind is TieKind.SYMBOL or tie.output in returned
+        constraints = [
+            (constraint, None if constraint.output is None else returned.get(constraint.output))
+            for constraint in self.binding.dtype_constraints
+            if constraint.kind is ConstraintKind.SYMBOL or constraint.output in returned
         ]
-        if not ties:
+        if not constraints:
             return None
         cast, tensor_class = self.ge.Cast, self.ge.Tensor
         allowed = [frozenset(map(int, parameter.dtypes)) for parameter in self.binding.prototype.inputs]
 
         def promote(tensors: list[Any], meta_outputs: Any) -> None:
-            for tie, position in ties:
-                given = [n for n in tie.inputs if isinstance(tensors[n], tensor_class)]
+            for constraint, position in constraints:
+                given = [n for n in constraint.inputs if isinstance(tensors[n], tensor_class)]
                 # A Const is made of the dtype that the others have, or of a higher one, and does not say of which.
                 present = {n: dtype for n in given if (dtype := tensors[n].dtype) != DataType.UNDEFINED}
                 target = None
                 if position is not None and meta_outputs is not None:
                     metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
                     target = getattr(metas[position], "dtype", None)
-                beside = {target} if tie.kind is TieKind.RELATION and len(given) > 1 and target is not None else set()
+                beside = (
+                    {target}
+                    if constraint.kind is ConstraintKind.RELATION and len(given) > 1 and target is not None
+                    else set()
+                )
                 if len({*present.values()} | beside) < 2:
                     continue
-                if self.may_cast(tie, present, target):
+                if self.may_cast(constraint, present, target):
                     for n, dtype in present.items():
                         if dtype != target and (not allowed[n] or target in allowed[n]):
                             tensors[n] = cast(tensors[n], dst_type=target)
 
         return promote
 
-    def may_cast(self, tie: Tie, present: Mapping[int, int], target: int | None) -> bool:
-        """Return whether tied inputs of several dtypes are cast to the output's; raise if a symbol forbids it."""
+    def may_cast(self, constraint: DtypeConstraint, present: Mapping[int, int], target: int | None) -> bool:
+        """Return whether constrained inputs of several dtypes are cast to the output's; raise if a symbol forbids it."""
         dtypes = {*present.values()}
         alike = target is not None and len({_category(dtype) for dtype in (*dtypes, target)}) == 1
-        if tie.kind is TieKind.SYMBOL:
-            if target is None or (tie.contradicted and not alike):
+        if constraint.kind is ConstraintKind.SYMBOL:
+            if target is None or (constraint.contradicted and not alike):
                 inputs = self.binding.prototype.inputs
                 shown = ", ".join(f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in present.items())
                 raise ConversionError(
-                    f"{self.subject}: the prototype gives {inputs[tie.inputs[0]].symbol} one dtype, the call several: "
+                    f"{self.subject}: the prototype gives {inputs[constraint.inputs[0]].symbol} one dtype, the call several: "
                     f"{shown}; cast them in the model"
                 )
             return True
         if target is None:
             return False
-        if tie.kind is TieKind.RELATION:
+        if constraint.kind is ConstraintKind.RELATION:
             return True
-        return _is_promotion(dtypes, target) and (alike or tie.kind is TieKind.PROMOTE_SYMBOL)
+        return _is_promotion(dtypes, target) and (alike or constraint.kind is ConstraintKind.PROMOTE_SYMBOL)
 
 
 #: Dtypes by category in torch's promotion: bool, integers, floating point, complex.

@@ -11,8 +11,8 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops, outputs_of, ranks_of
-from ascend_graph.shapes.axis_layout import ABSENT, ELLIPSIS, Places
+from ascend_graph.registration.dimensions.independent_dims import Arguments, IndependentDims, outputs_of, ranks_of
+from ascend_graph.shapes.axis_layout import ABSENT, ELLIPSIS, AxisLayout
 
 
 class VmapLoopWarning(UserWarning):
@@ -32,14 +32,14 @@ class VmapHandle:
             self._library = None
 
 
-def register_batching(overload: Any, loops: Loops) -> VmapHandle:
+def register_batching(overload: Any, independent: IndependentDims) -> VmapHandle:
     """Register the rule of ``torch.vmap`` for an operator."""
     library = torch.library.Library(overload.namespace, "FRAGMENT")
-    torch.library.register_vmap(overload.name(), batching_rule(overload, loops), lib=library)
+    torch.library.register_vmap(overload.name(), batching_rule(overload, independent), lib=library)
     return VmapHandle(library)
 
 
-def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
+def batching_rule(overload: Any, independent: IndependentDims) -> Callable[..., Any]:
     """Build the rule for ``torch.library.register_vmap``: use an independent dimension, or else a loop."""
     schema = overload._schema
 
@@ -55,8 +55,8 @@ def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
         if not lists:
             moved = {n: values[n].movedim(d, 0) for n, d in dims.items()}
             ranks = {n: r if r is None else r - (n in dims) for n, r in ranks_of(values).items()}
-            call = Arguments(loops, schema, values, ranks)
-            for name in loops.batch:
+            call = Arguments(independent, schema, values, ranks)
+            for name in independent.batch:
                 prepared = _into(call, name, values, moved, info.batch_size)
                 if prepared is not None:
                     given, axes, parts = prepared
@@ -69,7 +69,7 @@ def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
             reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
             instead = "map tensors that are not in lists"
         else:
-            reason = f"none of its independent dimensions ({loops.written}) is in all of {', '.join(dims)} and in every output of {loops.relation}"
+            reason = f"none of its independent dimensions ({independent.written}) is in all of {', '.join(dims)} and in every output of {independent.relation}"
             instead = "declare one in batch=, or map all tensors that have it"
         warnings.warn(
             f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}. The result is right. Write for one call: {instead}",
@@ -141,8 +141,8 @@ def _into(
 def _into_group(
     call: Arguments,
     name: str,
-    has: Mapping[str, Places],
-    outputs: Sequence[Places],
+    has: Mapping[str, AxisLayout],
+    outputs: Sequence[AxisLayout],
     values: Mapping[str, Any],
     moved: Mapping[str, torch.Tensor],
     size: int,

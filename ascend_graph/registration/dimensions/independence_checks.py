@@ -20,7 +20,7 @@ from ascend_graph.registration.dimensions.independent_dims import (
     REDUCTIONS,
     Arguments,
     BatchError,
-    Loops,
+    IndependentDims,
     combine,
     input_dimensions,
     outputs_of,
@@ -43,9 +43,9 @@ _SIZES = (1, 2, 3, 4, 4, 5, 6, 8)
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 
-def check_loops(
+def check_independent_dims(
     overload: Any,
-    loops: Loops,
+    independent: IndependentDims,
     *,
     device: str = "cpu",
     samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
@@ -56,7 +56,7 @@ def check_loops(
 
     Args:
         overload: The operator.
-        loops: The declaration.
+        independent: The declaration.
         device: The device of drawn calls.
         samples: Calls to cut, used instead of drawn ones.
         listed: The dtypes that the prototype lists by argument; without them floats and integers are tried.
@@ -66,33 +66,33 @@ def check_loops(
         BatchError: A part differs, or no drawn call runs.
     """
     schema, rng = overload._schema, random.Random(seed)
-    done = dict.fromkeys((*loops.batch, *loops.reduce), 0)
+    done = dict.fromkeys((*independent.batch, *independent.reduce), 0)
     for values in (
-        _drawn(overload, loops, rng, device, listed or {}) if samples is None else _given(schema, samples, device)
+        _drawn(overload, independent, rng, device, listed or {}) if samples is None else _given(schema, samples, device)
     ):
         if all(count >= CHECKS for count in done.values()):
             break
-        call = Arguments(loops, schema, values, ranks_of(values))
+        call = Arguments(independent, schema, values, ranks_of(values))
         for name, count in list(done.items()):
             label = _label(call, name, rng)
             if label is not None and count < CHECKS:
-                done[name] += _cut(overload, loops, call, name, label, rng)
+                done[name] += _cut(overload, independent, call, name, label, rng)
     unchecked = [name for name, count in done.items() if not count]
     if unchecked:
         raise BatchError(
-            f"{schema.name}: {', '.join(unchecked)} of {loops.relation} could not be checked: no call that was drawn runs and has a "
+            f"{schema.name}: {', '.join(unchecked)} of {independent.relation} could not be checked: no call that was drawn runs and has a "
             "dimension of that name that can be cut in all that has it; give samples= of calls that run"
         )
     return sum(done.values())
 
 
-def find_loops(
+def find_independent_dims(
     overload: Any,
     relation: Relation,
     *,
     device: str = "cpu",
     samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
-) -> Loops:
+) -> IndependentDims:
     """Find the dimensions of a relation that are independent or reduced in every call compared.
 
     That is evidence from these calls alone, as for an inferred relation; nothing is registered. Write it as ``batch=``
@@ -102,9 +102,11 @@ def find_loops(
     reduce: dict[str, str] = {}
     for name in input_dimensions(relation):
         for how in (None, *REDUCTIONS):
-            trial = Loops(relation, (name,), {}) if how is None else Loops(relation, (), {name: how})
+            trial = (
+                IndependentDims(relation, (name,), {}) if how is None else IndependentDims(relation, (), {name: how})
+            )
             try:
-                check_loops(overload, trial, device=device, samples=samples)
+                check_independent_dims(overload, trial, device=device, samples=samples)
             except BatchError:
                 continue
             if how is None:
@@ -112,7 +114,7 @@ def find_loops(
             else:
                 reduce[name] = how
             break
-    return Loops(relation, tuple(batch), reduce)
+    return IndependentDims(relation, tuple(batch), reduce)
 
 
 def _given(
@@ -123,7 +125,11 @@ def _given(
 
 
 def _drawn(
-    overload: Any, loops: Loops, rng: random.Random, device: str, listed: Mapping[str, Sequence[torch.dtype]]
+    overload: Any,
+    independent: IndependentDims,
+    rng: random.Random,
+    device: str,
+    listed: Mapping[str, Sequence[torch.dtype]],
 ) -> Iterator[dict[str, Any]]:
     """Yield calls that run, after finding out which tensors hold floats and which small integers."""
     schema = overload._schema
@@ -138,13 +144,13 @@ def _drawn(
     while tried < DRAWN:
         tried += 1
         attrs = {own[name]: value for name, value in plain_values(signature, Domain(""), rng).items()}
-        attrs |= _undefaulted(schema, loops.relation, rng)
+        attrs |= _undefaulted(schema, independent.relation, rng)
         attrs |= {own[a.name]: a.default for a in signature.attrs if a.has_default and rng.random() < 0.5}
-        dtypes = _dtype_numbers(schema, loops.relation, rng)
+        dtypes = _dtype_numbers(schema, independent.relation, rng)
         attrs |= dtypes
         named = {name: TORCH.to_name(TORCH.from_attr(n) or torch.float32) for name, n in dtypes.items()}
         try:
-            found = sample(loops.relation, attrs | named, rng, optional=optional, sizes=_SIZES, tries=20)
+            found = sample(independent.relation, attrs | named, rng, optional=optional, sizes=_SIZES, tries=20)
         except (RelationSampleError, ShapeError, RelationError):
             continue
         for kind in kinds:
@@ -228,7 +234,7 @@ def _parts_of(
     overload: Any,
     schema: Any,
     name: str,
-    loops: Loops,
+    independent: IndependentDims,
     call: Arguments,
     label: str,
 ) -> list[Any]:
@@ -244,13 +250,15 @@ def _parts_of(
             )
         except Exception as error:
             raise BatchError(
-                f"{schema.name}: {name} is not independent in {loops.relation}: with {_shown(call)} the part {low} to {high} of {label} "
+                f"{schema.name}: {name} is not independent in {independent.relation}: with {_shown(call)} the part {low} to {high} of {label} "
                 f"is refused: {error}\nIf that is a limit of this kernel alone, such as a least size, give samples= of calls whose parts it takes"
             ) from None
     return parts
 
 
-def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rng: random.Random) -> int:
+def _cut(
+    overload: Any, independent: IndependentDims, call: Arguments, name: str, label: str, rng: random.Random
+) -> int:
     """Compare one call with its two parts, and return the number of cuts: 0 or 1."""
     schema = call.schema
     axes = {n: axis for n in call.inputs if (axis := call.axis(n, label)) is not None}
@@ -267,7 +275,7 @@ def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rn
         for n, v in call.values.items()
     }
     expected = outputs_of(overload, schema, leaves)
-    parts = _parts_of(at, size, axes, sliced, leaves, overload, schema, name, loops, call, label)
+    parts = _parts_of(at, size, axes, sliced, leaves, overload, schema, name, independent, call, label)
     joined: list[torch.Tensor | None] = []
     combined = False
     for number, (out, places) in enumerate(zip(expected, call.outputs, strict=True)):
@@ -277,39 +285,45 @@ def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rn
             continue
         if isinstance(out, list):
             raise BatchError(
-                f"{schema.name}: {name!r} is declared, and the output {loops.relation.outputs[number]} of {loops.relation} is a list; "
+                f"{schema.name}: {name!r} is declared, and the output {independent.relation.outputs[number]} of {independent.relation} is a list; "
                 "expected tensors, for a list has no independent dimensions. Write: batch=(), with which torch.vmap calls the "
                 "operator for each element"
             )
         axis = places.axes.index(label) if places is not None and label in places.axes else None
-        if axis is None and name in loops.batch:
+        if axis is None and name in independent.batch:
             raise BatchError(
-                f"{schema.name}: batch={name!r}: the output {loops.relation.outputs[number]} of {loops.relation} has no {name}; "
+                f"{schema.name}: batch={name!r}: the output {independent.relation.outputs[number]} of {independent.relation} has no {name}; "
                 "what is added over it is declared with reduce="
             )
         if _beside(first, axis) != _beside(out, axis) or _beside(second, axis) != _beside(out, axis):
             raise _differs(
-                loops, call, name, label, at, number, f"has the shapes {_sizes(first)} and {_sizes(second)} by parts"
+                independent,
+                call,
+                name,
+                label,
+                at,
+                number,
+                f"has the shapes {_sizes(first)} and {_sizes(second)} by parts",
             )
         if axis is not None:
             if first.shape[axis] + second.shape[axis] != out.shape[axis]:
-                raise _differs(loops, call, name, label, at, number, "has another size")
+                raise _differs(independent, call, name, label, at, number, "has another size")
             together = torch.cat((first, second), axis)
-        elif out.dtype is torch.bool and loops.reduce[name] == "sum":
-            raise _differs(loops, call, name, label, at, number, "has flags, which are not added")
+        elif out.dtype is torch.bool and independent.reduce[name] == "sum":
+            raise _differs(independent, call, name, label, at, number, "has flags, which are not added")
         else:
-            together = combine(loops.reduce[name], (first, second))
+            together = combine(independent.reduce[name], (first, second))
             combined = True
         joined.append(together)
         worst = _difference(out.detach(), together.detach())
         if worst:
-            raise _differs(loops, call, name, label, at, number, worst)
-    if name in loops.reduce and not combined:
+            raise _differs(independent, call, name, label, at, number, worst)
+    if name in independent.reduce and not combined:
         raise BatchError(
-            f"{schema.name}: reduce={name!r}: every output of {loops.relation} has {name}, so nothing is combined over it; "
+            f"{schema.name}: reduce={name!r}: every output of {independent.relation} has {name}, so nothing is combined over it; "
             f'declare it with batch=("{name}",)'
         )
-    _compare_gradients(loops, call, name, label, at, leaves, expected, joined)
+    _compare_gradients(independent, call, name, label, at, leaves, expected, joined)
     return 1
 
 
@@ -328,7 +342,7 @@ def _differentiable(overload: Any) -> bool:
 
 
 def _compare_gradients(
-    loops: Loops,
+    independent: IndependentDims,
     call: Arguments,
     name: str,
     label: str,
@@ -355,8 +369,8 @@ def _compare_gradients(
     for input_, a, b in zip(wanted, one, other, strict=True):
         if a is not None and b is not None and (worst := _difference(a, b)):
             raise BatchError(
-                f"{call.schema.name}: {name} is not independent in {loops.relation}: with {_shown(call)} cut at {at} of {label} the "
-                f"gradient of {input_} {worst}; correct backward=, or leave {name} out of {_declared_by(loops, name)}"
+                f"{call.schema.name}: {name} is not independent in {independent.relation}: with {_shown(call)} cut at {at} of {label} the "
+                f"gradient of {input_} {worst}; correct backward=, or leave {name} out of {_declared_by(independent, name)}"
             )
 
 
@@ -374,16 +388,18 @@ def _difference(a: torch.Tensor, b: torch.Tensor) -> str:
     return f"differs by {(a.double() - b.double()).abs().max().item():.3g} by parts"
 
 
-def _differs(loops: Loops, call: Arguments, name: str, label: str, at: int, number: int, what: str) -> BatchError:
-    kind = "independent" if name in loops.batch else f"reduced by {loops.reduce[name]}"
+def _differs(
+    independent: IndependentDims, call: Arguments, name: str, label: str, at: int, number: int, what: str
+) -> BatchError:
+    kind = "independent" if name in independent.batch else f"reduced by {independent.reduce[name]}"
     return BatchError(
-        f"{call.schema.name}: {name} is not {kind} in {loops.relation}: with {_shown(call)} cut at {at} of {label} the output "
-        f"{loops.relation.outputs[number]} {what}; leave {name} out of {_declared_by(loops, name)}, or correct the kernel"
+        f"{call.schema.name}: {name} is not {kind} in {independent.relation}: with {_shown(call)} cut at {at} of {label} the output "
+        f"{independent.relation.outputs[number]} {what}; leave {name} out of {_declared_by(independent, name)}, or correct the kernel"
     )
 
 
-def _declared_by(loops: Loops, name: str) -> str:
-    return "batch=" if name in loops.batch else "reduce="
+def _declared_by(independent: IndependentDims, name: str) -> str:
+    return "batch=" if name in independent.batch else "reduce="
 
 
 def _shown(call: Arguments) -> str:

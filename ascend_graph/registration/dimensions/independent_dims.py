@@ -18,7 +18,7 @@ import torch
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.axis_layout import ELLIPSIS, Places, locate
+from ascend_graph.shapes.axis_layout import ELLIPSIS, AxisLayout, locate
 from ascend_graph.shapes.syntax import DimensionGroup, Dims, Ellipsis_, Name, Size
 
 #: Functions that combine the results of parts.
@@ -34,13 +34,13 @@ class BatchError(AscendGraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Loops:
+class IndependentDims:
     """Independent dimensions of an operator, and its reduced ones with the way of combining parts."""
 
     relation: Relation
     batch: tuple[str, ...]
     reduce: Mapping[str, str]
-    #: Places by ranks and attrs.
+    #: Axis layouts by ranks and attrs.
     known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     names: list[str] = field(default_factory=list, compare=False, repr=False)
 
@@ -56,7 +56,9 @@ class Loops:
         return ", ".join([*self.batch, *(f"{name}: {how}" for name, how in self.reduce.items())]) or "none"
 
 
-def read_loops(operator: str, relation: Relation, batch: Sequence[str], reduce: Mapping[str, str]) -> Loops:
+def read_independent_dims(
+    operator: str, relation: Relation, batch: Sequence[str], reduce: Mapping[str, str]
+) -> IndependentDims:
     """Read the declaration and check its names.
 
     Raises:
@@ -77,7 +79,7 @@ def read_loops(operator: str, relation: Relation, batch: Sequence[str], reduce: 
     both = sorted({n.removeprefix("*") for n in batch} & {n.removeprefix("*") for n in reduce})
     if both:
         raise BatchError(f"{operator}: {', '.join(both)} must not be in batch= and in reduce=")
-    return Loops(
+    return IndependentDims(
         relation,
         tuple(n.removeprefix("*") for n in batch),
         {name.removeprefix("*"): how for name, how in reduce.items()},
@@ -110,13 +112,17 @@ class Arguments:
     """Arguments of one call by name, and the axes of the relation's dimensions in them."""
 
     def __init__(
-        self, loops: Loops, schema: torch.FunctionSchema, values: Mapping[str, Any], ranks: Mapping[str, int | None]
+        self,
+        independent: IndependentDims,
+        schema: torch.FunctionSchema,
+        values: Mapping[str, Any],
+        ranks: Mapping[str, int | None],
     ) -> None:
         self.schema, self.values = schema, dict(values)
         attrs = {a.name: values[a.name] for a in schema.arguments if "Tensor" not in str(a.type)}
-        inputs, outputs = locate(loops.relation, ranks, attrs)
-        self.inputs: dict[str, Places | None] = inputs
-        self.outputs: list[Places | None] = [outputs[name] for name in loops.relation.outputs]
+        inputs, outputs = locate(independent.relation, ranks, attrs)
+        self.inputs: dict[str, AxisLayout | None] = inputs
+        self.outputs: list[AxisLayout | None] = [outputs[name] for name in independent.relation.outputs]
 
     def axis(self, name: str, label: str) -> int | None:
         """Return the axis of an input that is this dimension, or None."""

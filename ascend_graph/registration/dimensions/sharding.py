@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops
+from ascend_graph.registration.dimensions.independent_dims import Arguments, IndependentDims
 from ascend_graph.shapes.axis_layout import ABSENT
 from ascend_graph.versions import forget_sharding
 
 
-def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
+def sharding_rule(overload: Any, independent: IndependentDims) -> Callable[..., Any]:
     """Build the rule for DTensor's ``register_sharding``: the placements that go together on one mesh dimension."""
     from torch.distributed.tensor import Partial, Replicate, Shard
 
@@ -25,7 +25,7 @@ def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
         values = bind(schema, args, kwargs)
         given = [a.name for a in schema.arguments][: len(args)] + list(kwargs)
         shapes = {n: tuple(values[n].shape) if hasattr(values[n], "shape") else None for n in values}
-        call = Arguments(loops, schema, values, {n: None if s is None else len(s) for n, s in shapes.items()})
+        call = Arguments(independent, schema, values, {n: None if s is None else len(s) for n, s in shapes.items()})
         whole = [Replicate() if shapes[n] is not None else None for n in given]
         found: list[tuple[list[Any], list[Any]]] = [([Replicate()] * outputs, list(whole))]
         labels = dict.fromkeys(
@@ -43,11 +43,11 @@ def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
                 Shard(at[n]) if n in sizes and sizes[n] == max(sizes.values()) else w
                 for n, w in zip(given, whole, strict=True)
             ]
-            if name in loops.reduce:
-                combined = Partial(loops.reduce[name])
+            if name in independent.reduce:
+                combined = Partial(independent.reduce[name])
                 places = [p for p in call.outputs if p is not None]
                 found.append(([Shard(p.axes.index(label)) if label in p.axes else combined for p in places], placed))
-            elif name in loops.batch and len(axes) == outputs:
+            elif name in independent.batch and len(axes) == outputs:
                 found.append(([Shard(axis) for axis in axes], placed))
         return found
 
@@ -85,14 +85,14 @@ def _set_aside(overload: Any) -> dict[str, Any]:
     return {name: table.pop(overload) for name, table in tables.items() if overload in table}
 
 
-def register_sharding_rule(overload: Any, loops: Loops) -> ShardingHandle:
+def register_sharding_rule(overload: Any, independent: IndependentDims) -> ShardingHandle:
     """Register the rule of an operator with DTensor."""
     if not torch.distributed.is_available():
         return ShardingHandle(overload, {})
     from torch.distributed.tensor.experimental import register_sharding
 
     before = _set_aside(overload)
-    register_sharding(overload)(sharding_rule(overload, loops))
+    register_sharding(overload)(sharding_rule(overload, independent))
     _propagator().op_to_schema_info[overload] = _kept_apart(overload._schema)
     return ShardingHandle(overload, before)
 

@@ -35,7 +35,7 @@ from ascend_graph.registration.writing import graph_passes, mutation
 _NAMESPACE = "ascend_in_place_"
 
 
-def needs_twin(schema: OpSchema) -> bool:
+def needs_functional_variant(schema: OpSchema) -> bool:
     """Return whether torch would refuse to compile the operator, as it returns a written argument."""
     return any(
         returned.alias_of is not None and schema.argument(returned.alias_of).mutated for returned in schema.returns
@@ -74,8 +74,8 @@ def register_mutation(
     overload: Any, binding: Binding, converter: ConverterFunction | None, refusal: Callable[[], str] | None = None
 ) -> RuleHandle | TwinHandle:
     """Register the rules of an operator that writes; with a functional variant if it returns a written argument."""
-    if needs_twin(binding.schema):
-        return register_twin(overload, binding, converter, refusal)
+    if needs_functional_variant(binding.schema):
+        return register_functional_variant(overload, binding, converter, refusal)
     return register_rule(overload)
 
 
@@ -132,7 +132,7 @@ class TwinHandle:
 _live: list[torch.library.Library] = []
 
 
-def register_twin(
+def register_functional_variant(
     overload: Any, binding: Binding, converter: ConverterFunction | None, refusal: Callable[[], str] | None = None
 ) -> TwinHandle:
     """Define the functional variant with a kernel and a converter, and the rule that replaces the operator by it.
