@@ -66,6 +66,16 @@ def test_every_form_of_a_definition_in_cpp_is_found(form: str, adopted: Adopt) -
     assert "mine::f" in [one.name for one in report.decisions]
 
 
+@pytest.mark.parametrize("tags", ["{at::Tag::pt2_compliant_tag}", "std::vector<at::Tag>{at::Tag::core}"])
+def test_tags_before_the_function_are_not_the_function(tags: str, adopted: Adopt) -> None:
+    text = (
+        f'TORCH_LIBRARY(mine, m) {{ m.def("f(Tensor x) -> Tensor", {tags}, &f); }}\n'
+        "at::Tensor f(const at::Tensor &x) { auto y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, x, y); return y; }"
+    )
+    (one,) = adopted({"csrc/ops.cpp": "#include <torch/library.h>\n" + text}).decisions
+    assert "aclnnScale" in str(one)
+
+
 PYTHON = {
     "custom_op": "@torch.library.custom_op('mine::f', mutates_args=())\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return g(x)\n",
     "define": "torch.library.define('mine::f', '(Tensor x) -> Tensor')\n",

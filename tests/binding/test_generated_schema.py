@@ -122,6 +122,13 @@ def test_names_that_schemas_keep_for_themselves() -> None:
     assert binding.argument_names() == {"else_": "else", "x": "x", "is_": "is"}
 
 
+def test_an_attr_with_the_name_of_inputs_gets_one_of_its_own() -> None:
+    text = """REG_OP(Named).INPUT(x, TensorType({DT_FLOAT})).INPUT(x_, TensorType({DT_FLOAT}))
+        .OUTPUT(y, TensorType({DT_FLOAT})).ATTR(x, Int, 1).OP_END_FACTORY_REG(Named)"""
+    prototype = parse_text(text).prototypes[0]
+    assert str(operator_schema(prototype)) == "named(Tensor x, Tensor x_, *, int x__=1) -> Tensor y"
+
+
 def test_numbers_of_dtypes_are_ges_own() -> None:
     text = """REG_OP(SizeOf).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_INT32, DT_INT64}))
         .ATTR(dtype, Int, DT_INT32).OP_END_FACTORY_REG(SizeOf)"""

@@ -128,6 +128,10 @@ def test_traces_as_torch_npu_writes_them(operators: dict[str, Any], tmp_path: Pa
     mm, scaled, _ = events(path)
     assert (mm["args"]["FLOPs"], mm["args"]["Bytes"]) == (2 * 8 * 16 * 4, 2 * (128 + 64 + 32))
     assert scaled["args"]["Bytes"] == 4 + 4, "a tensor without dimensions, an absent one"
+    path.write_text(json.dumps([event("mm", "0,16;\r\n16,4", "float;\r\nfloat")]))
+    assert ascend_graph.add_costs(path) == TraceCosts(1)
+    (empty,) = events(path)
+    assert (empty["args"]["FLOPs"], empty["args"]["Bytes"]) == (0, 4 * 64), "a size of 0 is one"
 
 
 @pytest.mark.parametrize(

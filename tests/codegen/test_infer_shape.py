@@ -254,6 +254,16 @@ def test_cpp_refuses_what_the_relation_refuses(program: Path) -> None:
     assert run(program, [line(p, s, dtypes, a) for p, s, a in runs]) == [None] * len(runs)
 
 
+def test_a_relation_in_a_comment_ends_with_its_line() -> None:
+    """A backslash at its end would make the next line part of the comment, and other letters need an encoding."""
+    p = prototype("Commented", "x", [Attr("mode", AttrType.STRING, True)])
+    source = infer_shape_source(p, parse_relation('x[n] -> y[n] where mode != "caf\u00e9\\\\"'))
+    comment = source.splitlines()[1]
+    assert "x[n] -> y[n]" in comment
+    assert "\\" not in comment
+    assert comment.isascii()
+
+
 def test_unknown_sizes_stay_unknown(program: Path) -> None:
     matmul, glu, route = CASES[1][0], CASES[4][0], CASES[8][0]
     dtypes = dict.fromkeys(("x", "w", "rows"), "float32")

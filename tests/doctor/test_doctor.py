@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from ascend_graph.cli import main
 from ascend_graph.compilation import compiler
 from ascend_graph.doctor import Finding, examine, examine_operators
-from ascend_graph.doctor.known_variables import KNOWN
+from ascend_graph.doctor.known_variables import KNOWN, nearly
 from ascend_graph.doctor.libraries import read_library
 from ascend_graph.doctor.packages import packages
 from ascend_graph.doctor.variables import OWN, variables
@@ -342,6 +342,21 @@ def test_the_variable_that_is_meant_may_be_set_already() -> None:
 )
 def test_variables_of_others_pass(name: str) -> None:
     assert wrong(list(variables({name: "1"}))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("RANK_TABEL", None),
+        ("WORLDSIZE_", None),  # two letters off, of ten
+        ("WORLD_SIZ", "WORLD_SIZE"),
+        ("MASTERPORTS", None),
+        ("HCCL_BUFSIZ", None),  # of eleven
+        ("HCCL_BUFSISE", "HCCL_BUFFSIZE"),  # of twelve
+    ],
+)
+def test_a_long_name_may_be_two_letters_off_and_a_short_one_one(name: str, meant: str | None) -> None:
+    assert nearly(name, KNOWN) == meant
 
 
 def test_every_variable_that_is_read_is_known() -> None:
