@@ -102,13 +102,28 @@ def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], 
         inputs = arguments[:inputs_end]
         given = zip(attrs, arguments[inputs_end:attrs_end], strict=True)
         results = operator(inputs, {name: default if value is None else value for (name, default), value in given})
-        targets = iter(arguments[attrs_end:])
-        for (name, source), result in zip(sources, results, strict=True):
-            _write(op_type, name, next(targets) if source is None else inputs[source], result)
+        write_results(op_type, sources, inputs, arguments[attrs_end:], results)
 
     # At a graph break, Dynamo would trace into the kernel, which is not part of the model.
     disabled: Callable[[Sequence[Any]], None] = torch.compiler.disable(call)
     return disabled
+
+
+def write_results(
+    op_type: str,
+    sources: Sequence[tuple[str, int | None]],
+    inputs: Sequence[Any],
+    fresh: Sequence[Any],
+    results: Sequence[Any],
+) -> None:
+    """Copy the results of a Python kernel into its in-place inputs, and the others into ``fresh``.
+
+    Raises:
+        OperatorPackageError: A result differs from its place in kind, number of tensors or shape.
+    """
+    targets = iter(fresh)
+    for (name, source), result in zip(sources, results, strict=True):
+        _write(op_type, name, next(targets) if source is None else inputs[source], result)
 
 
 def written_to(op_type: str, inputs: Sequence[Any], index: int | None, name: str, result: Any) -> Any:
