@@ -257,7 +257,7 @@ def test_cpp_refuses_what_the_relation_refuses(program: Path) -> None:
 def test_a_relation_in_a_comment_ends_with_its_line() -> None:
     """A backslash at its end would make the next line part of the comment, and other letters need an encoding."""
     p = prototype("Commented", "x", [Attr("mode", AttrType.STRING, True)])
-    source = infer_shape_source(p, parse_relation('x[n] -> y[n] where mode != "caf\u00e9\\\\"'))
+    source = infer_shape_source(p, parse_relation('x[n] -> y[n] where mode != "fianc\u00e9e\\\\"'))
     comment = source.splitlines()[1]
     assert "x[n] -> y[n]" in comment
     assert "\\" not in comment
