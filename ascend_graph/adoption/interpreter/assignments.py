@@ -10,6 +10,7 @@ from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
+from ascend_graph.adoption.interpreter.names import text_of
 from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked, whole_of
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
@@ -36,7 +37,14 @@ from ascend_graph.adoption.interpreter.values import (
 from ascend_graph.adoption.interpreter.variables import forget_numbers
 
 #: Functions that raise if their first argument is false.
-CHECKS = frozenset({"TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT"})
+CHECKS = frozenset(
+    {
+        "TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT", "TORCH_CHECK_NOT_IMPLEMENTED",
+        "TORCH_CHECK_VALUE", "TORCH_CHECK_TYPE", "TORCH_CHECK_INDEX", "TORCH_CHECK_LINALG", "AT_ASSERT", "AT_ASSERTM",
+    }
+)  # fmt: skip
+#: Functions that raise whatever their arguments are.
+RAISES = frozenset({"AT_ERROR", "C10_THROW_ERROR", "std::abort", "std::terminate", "std::rethrow_exception"})
 
 
 class AssignmentEvaluator(ExpressionEvaluator):
@@ -88,8 +96,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
             scope[name] = Sizes(()) if function.attr == "clear" else held
         elif function.attr.endswith("_") or isinstance(held, Input | ArgumentValue | NewTensor | Element):
             self.value(call, scope)  # writes values, not sizes
-            if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap_"):
-                scope[name] = UNKNOWN
+            if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap", "swap_"):
+                scope[name] = Unknown(text_of(call))
         else:
             if name in scope:
                 scope[name] = UNKNOWN
@@ -198,6 +206,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
         return found.name if isinstance(found, Input) else None
 
     def assign(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
+        if isinstance(target, ast.Starred):
+            target = target.value  # a store through a name; see :meth:`reference` for what else it changes
         if isinstance(target, ast.Name):
             scope[target.id] = value if node_count(value) <= MAX_NODES else UNKNOWN
             if isinstance(value, SizeValue) and self.depth == 1 and not self.conditional:

@@ -142,8 +142,8 @@ def operation(operator: str, left: Any, right: Any) -> Any:
         a, b = left.value, right.value
         if not isinstance(a, int) or not isinstance(b, int):
             return UNKNOWN
-        if operator in ("//", "%") and b == 0:
-            return UNKNOWN
+        if operator in ("//", "%") and (b <= 0 or a < 0):
+            return UNKNOWN  # C++ rounds towards zero, Python down
         return Constant(
             {
                 "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b if abs(a) < 2**40 and abs(b) < 2**20 else 0,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import UNKNOWN
+from ascend_graph.adoption.interpreter.variables import changed_names
 
 #: Maximum number of statements and expressions that are evaluated for one function.
 MAX_STEPS = 20000
@@ -38,6 +39,14 @@ class Callee:
     written: frozenset[int] = frozenset()
     #: Names of its own file, if it is in another than the function that calls it.
     scope: FileScope | None = None
+    _changed: frozenset[str] | None = None
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The variables that get another value after their first."""
+        if self._changed is None:
+            self._changed = changed_names([name for name, _ in self.parameters], self.statements)
+        return self._changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,8 @@ class Evaluation(ABC):
         self.is_cpp = False
         #: The innermost expression that is not understood, of the expression that is evaluated.
         self.cause = ""
+        #: Variables of the current function that get another value after their first.
+        self.changed: frozenset[str] = frozenset()
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 

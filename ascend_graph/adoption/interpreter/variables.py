@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -18,6 +20,45 @@ from ascend_graph.adoption.interpreter.values import (
 )
 
 _INNER = frozenset({"begin", "end", "rbegin", "rend", "data", "back", "front", "at"})
+
+
+#: Methods of containers that change them.
+_CHANGING = frozenset(
+    {
+        "push_back",
+        "emplace_back",
+        "pop_back",
+        "resize",
+        "assign",
+        "insert",
+        "emplace",
+        "erase",
+        "clear",
+        "append",
+        "swap",
+    }
+)
+
+
+def changed_names(parameters: Iterable[str], statements: Iterable[ast.stmt]) -> frozenset[str]:
+    """Return the variables of a function that get another value after their first.
+
+    >>> sorted(changed_names(["n"], ast.parse("m = n; v = []; v.append(m); k = 1; k = 2").body))
+    ['k', 'v']
+    """
+    stored, found = Counter(parameters), set()
+    for statement in statements:
+        for one in ast.walk(statement):
+            if isinstance(one, ast.Starred) and isinstance(one.ctx, ast.Store):
+                found |= {inner.id for inner in ast.walk(one) if isinstance(inner, ast.Name)}
+            elif isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+                stored[one.id] += 1
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING:
+                found |= {inner.id for inner in [one.func.value] if isinstance(inner, ast.Name)}
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in (FORGET, SET_ITEM):
+                given = one.args if one.func.id == FORGET else one.args[:1]
+                found |= {inner.id for inner in given if isinstance(inner, ast.Name)}
+    return frozenset(found | {name for name, count in stored.items() if count > 1})
 
 
 def forget_assigned(statement: ast.stmt, scope: dict[str, Any]) -> None:
