@@ -379,6 +379,11 @@ CHANGED_OTHERWISE = (
     "auto y = x.new_empty({2}); at::native::resize_output(y, {5}); return y;",
     "auto y = x.new_empty({2}); auto z = x.new_empty({3}); std::swap(y, z); return y;",
     "int64_t n = -7; return x.new_empty({10 + n / 2});",
+    "int64_t n = 5; { int64_t n = 7; use(n); } return x.new_empty({n});",
+    "int64_t n = 5; if (x.dim() == 2) { int64_t n = 7; use(n); } return x.new_empty({n});",
+    "int64_t n = 5; for (int64_t n = 0; n < 2; n++) {} return x.new_empty({n});",
+    "int64_t n = 2; auto f = [n](int64_t m) { return n * m; }; n = 3; return x.new_empty({f(4)});",
+    "constexpr int n = 3; auto f = [n = x.size(0)]() { return n; }; return x.new_empty({f()});",
     "double n = 7; n = n / 2; return x.new_empty({(int64_t)(n * 2)});",
 )
 
@@ -428,3 +433,19 @@ def test_a_list_argument_is_the_shape_of_what_is_made(adopted: Adopt, made: str,
 def test_a_tensor_that_is_resized_is_named_in_the_reason(adopted: Adopt) -> None:
     body = "auto y = x.new_empty({2}); y.resize_({5}); return y;"
     assert "y.resize_([5])" in adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body).reason
+
+
+@pytest.mark.parametrize(
+    ("size", "relation"),
+    [
+        ("(n - 1) / 8 + 1", "(((n - 1) // 8) if (n - 1) >= 0 else (0 - ((0 - (n - 1)) // 8))) + 1"),
+        ("(n + 8 - 1) / 8", "((n + 8) - 1) // 8"),
+        ("(n + k - 1) / k", "((n + k) - 1) // k"),
+        ("(n - m + 1) / 2", "((n - m) + 1) // 2"),
+    ],
+)
+def test_a_quotient_rounds_as_in_cpp(adopted: Adopt, size: str, relation: str) -> None:
+    body = f"int64_t n = x.size(0); int64_t m = x.size(1); return x.new_empty({{{size}}});"
+    one = adopt_kernel(adopted, "(Tensor x, int k)", "const at::Tensor &x, int64_t k", body)
+    assert one.relation is not None
+    assert one.relation.replace("x1", "m").endswith(f"-> y[{relation}]: x")

@@ -30,6 +30,8 @@ _UNPACKED = re.compile(r"(?:const\s+)?auto\s*&{0,2}\s*\[(?P<names>[\w\s,]+)\]\s*
 _EACH = re.compile(
     r"(?P<kind>[^;?]*?[\s&*])(?:(?P<name>[A-Za-z_]\w*)|\[(?P<names>[\w\s,]+)\])\s*:(?!:)(?P<items>[^;]*)", re.DOTALL
 )
+#: Mark of an assignment that declares its variable.
+_DECLARATION = "declaration"
 _NOT_A_TYPE = re.compile(r"\A(?:return|delete|throw|else|case|goto|new|using|typedef)\b")
 _ASSIGNS = re.compile(
     LITERAL + r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<compare>[=!<>]=)|(?P<assign>(?:[-+*/%&|^]|<<|>>)?=)"
@@ -75,7 +77,12 @@ def _statement(text: str, start: int, depth: int) -> tuple[list[ast.stmt], int]:
         close = close_of(text, position)
         if close < 0:
             return [ast.Expr(unknown())], len(text)
-        return _block(text[position + 1 : close], depth), close + 1
+        found = _block(text[position + 1 : close], depth)
+        # A variable of the block may hide one of the same name, which has its own value after it.
+        declared = dict.fromkeys(name for one in found for name in _declared_by(one))
+        hidden: list[ast.expr] = [ast.Name(name, ast.Load()) for name in declared]
+        after: list[ast.stmt] = [ast.Expr(ast.Call(ast.Name(FORGET), hidden, []))] if hidden else []
+        return [*found, *after], close + 1
     word = re.compile(r"(if(?:\s+constexpr)?|for|while|switch|do|try|catch)\b\s*(\(|\{)?").match(text, position)
     if word is not None and word[1].startswith("if") and word[2] == "(":
         return _if(text, word.end() - 1, depth)
@@ -83,6 +90,13 @@ def _statement(text: str, start: int, depth: int) -> tuple[list[ast.stmt], int]:
         return _loop(text, position, word, depth)
     end = _end_of_statement(text, position)
     return _simple(text[position:end]), end + 1
+
+
+def _declared_by(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement declares."""
+    if not isinstance(statement, ast.Assign) or statement.type_comment != _DECLARATION:
+        return []
+    return [one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
 
 def _end_of_statement(text: str, start: int) -> int:
@@ -133,7 +147,8 @@ def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[li
             return [understood], end
         counted = _counted(header, body)
         if counted is not None:
-            return [counted], end
+            # The number is the loop's own, and may hide a variable.
+            return [counted, ast.Expr(ast.Call(ast.Name(FORGET), [counted.target], []))], end
     # Its body may run or not: each assignment is one to an unknown value.
     test, first = _read_header(word[1], header, body)
     return [ast.While(test, [*first, *body] or [ast.Pass()], [])], end
@@ -194,7 +209,7 @@ def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
     return start[1], expression(start[2]), last
 
 
-def _counted(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+def _counted(header: str, body: list[ast.stmt]) -> ast.For | None:
     """Return a loop that counts up by one as a loop over a range."""
     read = _header(header)
     if read is None:
@@ -248,7 +263,7 @@ def _simple(text: str) -> list[ast.stmt]:
     unpacked = _UNPACKED.fullmatch(text)
     if unpacked is not None:
         names: list[ast.expr] = [ast.Name(name.strip(), ast.Store()) for name in unpacked["names"].split(",")]
-        return [_assign(ast.Tuple(names, ast.Store()), expression(unpacked["rest"]))]
+        return [_declares(_assign(ast.Tuple(names, ast.Store()), expression(unpacked["rest"])))]
     declared = None if _NOT_A_TYPE.match(text) else _DECLARED.match(text)
     several = _several(text)
     if several:
@@ -256,7 +271,7 @@ def _simple(text: str) -> list[ast.stmt]:
     if declared is not None:
         made = _declaration(text, declared)
         if made is not None:
-            return made
+            return [_declares(one) for one in made]
     depth = 0
     for match in _ASSIGNS.finditer(text):
         depth += bool(match["open"]) - bool(match["close"])
@@ -277,6 +292,13 @@ def _several(text: str) -> list[str]:
         return []
     kind = first[: declared.start("name")].rstrip("*& \n\t")
     return [first, *(f"{kind} {one}" for one in others)]
+
+
+def _declares(statement: ast.stmt) -> ast.stmt:
+    """Return a statement with the mark of a declaration."""
+    if isinstance(statement, ast.Assign):
+        statement.type_comment = _DECLARATION
+    return statement
 
 
 def _assign(target: ast.expr, value: ast.expr) -> ast.stmt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -134,6 +135,8 @@ class CallEvaluator(Evaluation):
             return Closure(str(node.args[0].value)) if isinstance(node.args[0], ast.Constant) else UNKNOWN
         if isinstance(scope.get(name), Closure):
             made = self.closure(scope[name].text)
+            if self.captures_others(scope[name].text):
+                return UNKNOWN
             if made is None or len(made.parameters) != len(arguments) or self.depth >= MAX_CALLS:
                 return UNKNOWN
             return self.call(made, arguments, scope)
@@ -188,6 +191,13 @@ class CallEvaluator(Evaluation):
         if self.is_cpp:
             forget_numbers(node.args, arguments, scope)
         return UNKNOWN
+
+    def captures_others(self, text: str) -> bool:
+        """Return whether a lambda may hold other values than the variables have where it is called."""
+        captured, _, body = text.partition("]")
+        return re.search(r"\w\s*=", captured) is not None or any(
+            re.search(rf"(?<![\w.>:]){re.escape(one)}\b", body) for one in self.changed
+        )
 
     @staticmethod
     def closure(text: str) -> Callee | None:

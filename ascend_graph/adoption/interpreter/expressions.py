@@ -6,7 +6,16 @@ import ast
 from typing import Any
 
 from ascend_graph.adoption.interpreter.calls import CallEvaluator
-from ascend_graph.adoption.interpreter.conditions import choice, combined, compared, negated, operation, truth
+from ascend_graph.adoption.interpreter.conditions import (
+    choice,
+    combined,
+    compared,
+    is_below_zero,
+    negated,
+    operation,
+    quotient,
+    truth,
+)
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_compared, pairs_of
 from ascend_graph.adoption.interpreter.members import member
@@ -149,8 +158,8 @@ class ExpressionEvaluator(CallEvaluator):
             # From the begin on, or back from the end.
             forward = left.offset == 0 and left.is_end == (operator == "-")
             return SizesIterator(left.sizes, right, left.is_end) if forward else UNKNOWN
-        if operator == "/" and self.is_cpp:
-            operator = "//"
+        if operator in ("//", "%") and self.is_cpp and is_below_zero(left, right):
+            return quotient(left, right) if operator == "//" else UNKNOWN
         if operator is None or (operator == "/"):
             return UNKNOWN
         return operation(operator, left, right)
