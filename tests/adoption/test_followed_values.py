@@ -378,6 +378,7 @@ CHANGED_OTHERWISE = (
     "auto y = x.new_empty({2}); at::Tensor *z = &y; *z = x.new_empty({3}); return y;",
     "auto y = x.new_empty({2}); at::native::resize_output(y, {5}); return y;",
     "auto y = x.new_empty({2}); auto z = x.new_empty({3}); std::swap(y, z); return y;",
+    "auto y = x.new_empty({2}); auto z = y; z.resize_({5}); return y;",
     "int64_t n = -7; return x.new_empty({10 + n / 2});",
     "int64_t n = 5; { int64_t n = 7; use(n); } return x.new_empty({n});",
     "int64_t n = 5; if (x.dim() == 2) { int64_t n = 7; use(n); } return x.new_empty({n});",

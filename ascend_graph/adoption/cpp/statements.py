@@ -39,10 +39,10 @@ _ASSIGNS = re.compile(
 
 
 def statements(body: str) -> list[ast.stmt]:
-    """Return the statements of a function's body.
+    """Return the statements of a function's body; one that declares a variable has a mark, as a comment on its type.
 
     >>> print("\\n".join(ast.unparse(s) for s in statements("auto n = x.size(0); if (n > 1) { return x; } return y;")))
-    n = x.size(0)
+    n = x.size(0) # type: declaration
     if n > 1:
         return x
     return y

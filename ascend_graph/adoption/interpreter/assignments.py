@@ -34,7 +34,7 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
     node_count,
 )
-from ascend_graph.adoption.interpreter.variables import forget_numbers
+from ascend_graph.adoption.interpreter.variables import forget_memory, forget_names, forget_numbers
 
 #: Functions that raise if their first argument is false.
 CHECKS = frozenset(
@@ -53,6 +53,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
     def simple(self, one: ast.stmt, scope: dict[str, Any]) -> None:
         if isinstance(one, ast.Assign):
             value = self.value(one.value, scope)
+            if not self.is_cpp and isinstance(one.value, ast.Name) and isinstance(value, Sizes | Several | Assembled):
+                value = self.other_name(one, value, scope)
             for target in one.targets:
                 self.assign(target, value, scope)
         elif isinstance(one, ast.AnnAssign):
@@ -63,8 +65,25 @@ class AssignmentEvaluator(ExpressionEvaluator):
             self.assign(one.target, made, scope)
         elif isinstance(one, ast.Assert):
             self.learn(self.value(one.test, scope))
+        elif isinstance(one, ast.Delete):
+            forget_names([inner for inner in ast.walk(one) if isinstance(inner, ast.Name)], scope)
+        elif isinstance(one, ast.FunctionDef):
+            outer = [
+                name for inner in ast.walk(one) if isinstance(inner, ast.Nonlocal | ast.Global) for name in inner.names
+            ]
+            forget_names([ast.Name(name) for name in outer], scope)
         elif isinstance(one, ast.Expr):
             self.expression_statement(one.value, scope)
+
+    def other_name(self, one: ast.Assign, value: Any, scope: dict[str, Any]) -> Any:
+        """Return the value of ``t = s``: unknown, as ``s`` is, if the list is changed in place under either name."""
+        names = [
+            inner for outer in (one.value, *one.targets) for inner in ast.walk(outer) if isinstance(inner, ast.Name)
+        ]
+        if not {inner.id for inner in names} & self.mutated:
+            return value
+        forget_names(names, scope)
+        return UNKNOWN
 
     def expression_statement(self, value: ast.expr, scope: dict[str, Any]) -> None:
         if not isinstance(value, ast.Call):
@@ -97,6 +116,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         elif function.attr.endswith("_") or isinstance(held, Input | ArgumentValue | NewTensor | Element):
             self.value(call, scope)  # writes values, not sizes
             if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap", "swap_"):
+                forget_memory(held, scope, Unknown(text_of(call)))
                 scope[name] = Unknown(text_of(call))
         else:
             if name in scope:
@@ -206,7 +226,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         return found.name if isinstance(found, Input) else None
 
     def assign(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
-        if isinstance(target, ast.Starred):
+        if isinstance(target, ast.Starred) and self.is_cpp:
             target = target.value  # a store through a name; see :meth:`reference` for what else it changes
         if isinstance(target, ast.Name):
             scope[target.id] = value if node_count(value) <= MAX_NODES else UNKNOWN

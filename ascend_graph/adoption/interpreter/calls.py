@@ -25,7 +25,7 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     Unknown,
 )
-from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
+from ascend_graph.adoption.interpreter.variables import forget_memory, forget_numbers, forget_written
 from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
 #: Functions that give their first argument another shape or other memory.
@@ -143,6 +143,7 @@ class CallEvaluator(Evaluation):
         if last in _RESHAPING or (last == "swap" and name != last):
             given = node.args[: 1 if last in _RESHAPING else 2]
             for one in (inner for outer in given for inner in ast.walk(outer) if isinstance(inner, ast.Name)):
+                forget_memory(scope.get(one.id), scope, Unknown(text_of(node)))
                 scope[one.id] = Unknown(text_of(node))
             return UNKNOWN
         if last == FORGET:

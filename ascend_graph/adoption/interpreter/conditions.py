@@ -42,6 +42,19 @@ def truth(value: Any) -> Any:
     return value
 
 
+def is_condition(value: Any) -> bool:
+    """Return whether a value is true or false, or an argument that is asked for."""
+    if isinstance(value, Choice):
+        return is_condition(value.then) and is_condition(value.otherwise)
+    if isinstance(value, Constant):
+        return isinstance(value.value, bool)
+    if isinstance(value, Operation):
+        return value.operator in (*_OPPOSITES, "and", "or", "not")
+    return isinstance(value, ArgumentValue | Input | Unknown) or (
+        isinstance(value, Property) and value.what == "present"
+    )
+
+
 def negated(value: Any) -> Any:
     """Return the opposite of a condition."""
     if isinstance(value, Constant):

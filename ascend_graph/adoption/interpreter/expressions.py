@@ -11,6 +11,7 @@ from ascend_graph.adoption.interpreter.conditions import (
     combined,
     compared,
     is_below_zero,
+    is_condition,
     negated,
     operation,
     quotient,
@@ -82,8 +83,10 @@ class ExpressionEvaluator(CallEvaluator):
                 return operation("-", Constant(0), inner)
             return negated(truth(inner)) if isinstance(node.op, ast.Not) else UNKNOWN
         if isinstance(node, ast.BoolOp):
-            parts = [truth(self.value(node.values[0], scope))]
-            parts += [truth(self.unsure(one, scope)) for one in node.values[1:]]
+            values = [self.value(node.values[0], scope), *(self.unsure(one, scope) for one in node.values[1:])]
+            if not self.is_cpp and not all(map(is_condition, values)):
+                return UNKNOWN  # n or 4 is a number
+            parts = list(map(truth, values))
             return combined("and" if isinstance(node.op, ast.And) else "or", parts)
         if isinstance(node, ast.Compare):
             return self.compared(node, scope)

@@ -75,8 +75,8 @@ class Interpreter(AssignmentEvaluator):
                 scope[name] = arguments[number]
             else:
                 scope[name] = UNKNOWN if default is None else self.value(default, {})
-        before = self.is_cpp, self.lookup, self.constants, self.changed
-        self.is_cpp, self.changed = callee.is_cpp, callee.changed
+        before = self.is_cpp, self.lookup, self.constants, self.changed, self.mutated
+        self.is_cpp, self.changed, self.mutated = callee.is_cpp, callee.changed, callee.mutated
         if callee.scope is not None:
             self.lookup, self.constants = callee.scope.lookup, dict(callee.scope.constants)
         self.depth += 1
@@ -85,7 +85,7 @@ class Interpreter(AssignmentEvaluator):
             self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
-            self.is_cpp, self.lookup, self.constants, self.changed = before
+            self.is_cpp, self.lookup, self.constants, self.changed, self.mutated = before
         return Constant(None) if result is NOTHING else result
 
     def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:
