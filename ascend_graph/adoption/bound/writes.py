@@ -260,7 +260,9 @@ class _Walker(MemoryWalker):
             held = union(self.held.get(name, set()) for name in mentioned)
             if held and re.search(r"[(=]|\+\+|--", text):
                 self.problem(
-                    f"it is not understood what `{' '.join(text.split())[:80]}` does with {self.named(held)}", held
+                    f"it is not understood what `{' '.join(text.split())[:80]}` does with {self.named(held)}, "
+                    f"at {self.function.place}",
+                    held,
                 )
 
     def named(self, held: Iterable[int]) -> str:
