@@ -9,16 +9,17 @@ from typing import Any
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
 from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
 from ascend_graph.adoption.bound.writes import NOT_FOR_NPU
-from ascend_graph.adoption.cpp.calls import helpers_of, reached
+from ascend_graph.adoption.cpp.calls import commands_of, helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.interpreter.evaluation import Outcome
+from ascend_graph.adoption.interpreter.evaluation import RAISED, Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import (
     KERNEL_KEYS,
+    OTHER_DEVICES,
     Definition,
     Findings,
     HandWrittenConverter,
@@ -27,7 +28,7 @@ from ascend_graph.adoption.model import (
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
-from ascend_graph.adoption.outputs.relations import output_names, relation_of
+from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.prototypes import OpPrototype
@@ -134,7 +135,8 @@ class _Decider:
         self.findings, self.known, self.name = findings, known, name
         self.definitions, self.converters = definitions, converters
         self.schema: OpSchema = definitions[0].schema
-        self.kernels = sorted((one for one in implementations if not one.is_meta), key=_order)
+        kernels = sorted((one for one in implementations if not one.is_meta), key=_order)
+        self.kernels = [one for one in kernels if one.key not in OTHER_DEVICES] or kernels
         self.metas = [one for one in implementations if one.is_meta]
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
@@ -148,6 +150,9 @@ class _Decider:
         if len(texts) > 1:
             places = " and ".join(str(one.place) for one in self.definitions)
             return self.left(State.UNDECIDED, f"its schema is defined differently at {places}")
+        if self.kernels and not self.metas and all(one.key in OTHER_DEVICES for one in self.kernels):
+            first = self.kernels[0]
+            return self.left(State.IMPOSSIBLE, f"its kernel at {first.place} is for {first.key}: {NOT_FOR_NPU}")
         if any(one.kind is not ArgumentKind.TENSOR for one in schema.returns):
             return self.left(State.IMPOSSIBLE, "it returns something else than tensors, and graphs hold tensors")
         if not schema.returns and not any(a.is_tensor for a in schema.arguments):
@@ -184,6 +189,8 @@ class _Decider:
         kernel = next((one for one in self.kernels if one.function is not None), None)
         meta = next((one for one in self.metas if one.function is not None), None)
         computed, described = self.outcome(kernel), self.outcome(meta)
+        if computed.returned is RAISED and kernel is not None and not self.metas:
+            return self.left(State.IMPOSSIBLE, f"its kernel only raises, {_place(kernel)}")
         relation, why = self.relation(kernel, computed, meta, described)
         arguments: dict[str, Any] = {}
         form, subject = RegistrationForm.KERNEL, ""
@@ -257,6 +264,7 @@ class _Decider:
                 self.evidence.append(f"the meta function at {meta.place} says otherwise: {found['meta']}")
         if "kernel" in found:
             assert kernel is not None
+            self.evidence += undeclared_aliases(computed, self.schema)
             self.evidence.append(f"shape: what the kernel allocates, {_place(kernel)}")
             return found["kernel"], ""
         if "meta" in found:
@@ -340,6 +348,11 @@ class _Decider:
             if launches:
                 raise NoBindingError(
                     f"{_place(kernel)} launches {', '.join(sorted(launches)[:3])}; name a prototype with register_op"
+                )
+            commands = sorted(commands_of(computing, self.findings))
+            if commands:
+                raise NoBindingError(
+                    f"{_place(kernel)} runs {', '.join(commands[:3])} by OpCommand; name a prototype with register_op"
                 )
             raise NoBindingError(f"{_place(kernel)} calls no aclnn function")
         if launches:

@@ -24,6 +24,11 @@ KERNEL_KEYS = (
     "",
 )
 
+#: Dispatch keys of other devices.
+OTHER_DEVICES = frozenset(
+    {"CUDA", "HIP", "XPU", "MPS", "HPU", "IPU", "MTIA", "MAIA", "Vulkan", "VE", "PrivateUse2", "PrivateUse3"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
@@ -144,6 +149,17 @@ class Findings:
         """Add a remark on a place."""
         self.diagnostics.append(Diagnostic(severity, message, place.file, place.line, 1, op_type=name))
 
+    def leave_out_other_devices(self) -> None:
+        """Leave out definitions next to kernels of other devices alone: those of another build, if a name has others."""
+        keys: dict[str, set[str]] = {}
+        for one in self.implementations:
+            keys.setdefault(one.place.file, set()).add(one.key)
+        files = {file for file, found in keys.items() if found & OTHER_DEVICES and not found & {*KERNEL_KEYS[:3]}}
+        kept = {one.schema.qualified_name for one in self.definitions if one.place.file not in files}
+        self.definitions[:] = [
+            one for one in self.definitions if one.place.file not in files or one.schema.qualified_name not in kept
+        ]
+
     def bound(self, name: str) -> CppFunction | None:
         """Return the C++ function that pybind11 binds under a name, if it is one."""
         found = [one.function for one in self.bound_functions if one.name.rpartition(".")[2] == name]
@@ -179,7 +195,7 @@ class Findings:
     def function(self, written: str, file: str = "", count: int | None = None) -> CppFunction | None:
         """Return the only definition that a written name can mean, or None; one of ``file``, or next to it, comes first.
 
-        Among overloads that is the one that takes ``count`` arguments.
+        Only one that takes ``count`` arguments is meant; among overloads the one with so many parameters.
         """
         parts = [part for part in written.replace("&", "").split("::") if part.strip()]
         if not parts:
@@ -189,8 +205,12 @@ class Findings:
             one for one in self.functions.get(parts[-1], ()) if ("::" + one.name).endswith("::" + "::".join(parts))
         ] or self.functions.get(parts[-1], [])
         found = [one for one in found if one.file == file] or found
+        if count is not None:
+            found = [one for one in found if one.takes(count)]
         if len(found) > 1 and count is not None:
             found = [one for one in found if len(one.parameters) == count]
+        if len({(one.returns, one.parameters, "".join(one.body.split())) for one in found}) == 1:
+            return found[0]  # copies of a header
         if len(found) > 1:
             here = file.rpartition("/")[0]
             found = [one for one in found if one.file.rpartition("/")[0] == here]

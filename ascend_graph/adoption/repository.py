@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ascend_graph.adoption.bound.extensions import read_extensions
 from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
-from ascend_graph.adoption.model import Findings, relative
+from ascend_graph.adoption.model import Findings, SourcePlace, relative
 from ascend_graph.adoption.python.definitions import read_python
 from ascend_graph.adoption.yaml_definitions import read_yaml
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.headers import read_headers
 from ascend_graph.prototypes.loading import is_prototype_file
+from ascend_graph.sources import Severity
 
 #: Directories with the sources of others, or with what a build made.
 _OTHERS = frozenset(
@@ -60,7 +62,20 @@ def _read_sources(files: list[Path], root: Path) -> Findings:
     read_cpp(files, root, findings)
     read_python(files, root, findings)
     read_yaml(files, root, findings)
+    findings.leave_out_other_devices()
     return findings
+
+
+def _empty_submodules(root: Path) -> Iterator[tuple[SourcePlace, str]]:
+    """Yield the submodules of a repository that were not fetched, with where .gitmodules names them."""
+    try:
+        lines = (root / ".gitmodules").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for number, line in enumerate(lines, 1):
+        key, _, path = (part.strip() for part in line.partition("="))
+        if key == "path" and path and not any((root / path).glob("*")):
+            yield SourcePlace(".gitmodules", number), path
 
 
 def read_repository(root: Path) -> tuple[Findings, Known]:
@@ -90,6 +105,11 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
     findings.diagnostics += [
         replace(one, file=relative(Path(one.file), root)) for one in headers.diagnostics if one in headers.errors
     ]
+    for place, name in _empty_submodules(root):
+        findings.report(
+            place, f"submodule {name} is empty, and what it defines is not known here: git submodule update --init {name}",
+            severity=Severity.WARNING,
+        )  # fmt: skip
     names = {one.name.partition(".")[0] for one in findings.bound_functions}
     extensions = read_extensions([*files, *own_files(root, tests=True)] if names else [], root, names)
     return findings, Known(prototypes, functions, extensions)  # type: ignore[arg-type]

@@ -43,6 +43,16 @@ class CheckRequest:
     on_host: bool = False
 
 
+def _hint(message: str) -> str:
+    """Return the cause of an import error that is seen in checkouts of generated projects; empty for any other."""
+    if "cannot import name '_C' from partially initialized module" not in message:
+        return ""
+    return (
+        ": this is a checkout whose C++ is not compiled in it, and hides an installed wheel. Start elsewhere, or write "
+        "pip install -e . --no-build-isolation"
+    )
+
+
 def check_module(request: CheckRequest, started: Callable[[str], None] = lambda _: None) -> list[CheckReport]:
     """Check all operators of a module and return the reports.
 
@@ -63,7 +73,9 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                 case {"begins": _}:
                     begun = True
                 case {"error": message}:
-                    raise ModuleError(f"{request.module} cannot be imported: {message}. Correct that first")
+                    raise ModuleError(
+                        f"{request.module} cannot be imported: {message}. Correct that first{_hint(message)}"
+                    )
                 case {"unknown": message}:
                     raise RequestError(message)
                 case {"operators": [], "registered": known}:

@@ -157,7 +157,7 @@ def _number(value: Any, name: str, subject: str) -> Any:
     if known is None:
         raise MetaError(
             f"{subject}: {name} has the symbolic size {value}, and its meta function calls InferShape, which takes numbers; "
-            "expected static sizes. Write shape=, or compile with dynamic=False"
+            "expected static sizes. Write shape= (register_package: shapes=), or compile with dynamic=False"
         )
     return known
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 GLOBAL_MARK = "__ascendc_global__"
 
 # Literals are matched so that what is inside them is not looked at.
-LITERAL = r'R"(?P<raw>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
+LITERAL = (
+    r'R"(?P<raw>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=raw)"|"(?:\\(?:.|\n)|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
+)
 _MARKED = re.compile(LITERAL + rf"|(?P<open>[{{}}])|(?P<namespace>\bnamespace\b)|(?P<mark>\b{GLOBAL_MARK}\b)")
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _OPENING, _CLOSING = "([{", ")]}"

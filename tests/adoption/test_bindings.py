@@ -183,3 +183,17 @@ def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
         assert op(torch.empty(2, 3, device="meta")).shape == (2, 3)
     finally:
         op.unregister()
+
+
+def test_an_operator_command_is_named_in_the_reason(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor crop(const at::Tensor &x) { at::Tensor y = at::empty_like(x); at_npu::native::OpCommand cmd;\n"
+            'cmd.Name("Crop").Input(x).Output(y).Run(); return y; }\n'
+            "at::Tensor same(at::Tensor x) { launch(x); return x; }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("crop(Tensor x) -> Tensor", &crop); m.def("same(Tensor(a!) x) -> Tensor", &same); }\n'
+        }
+    )
+    crop, same = report.decisions
+    assert "no GE operator: ops.cpp:1 runs Crop by OpCommand; name a prototype with register_op" in crop.evidence
+    assert "the kernel returns x itself, which the schema has to say: Tensor(a!) x and -> Tensor(a!)" in same.evidence

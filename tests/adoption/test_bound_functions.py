@@ -186,7 +186,7 @@ UNDECIDED = {
     "elsewhere(x); return y;": "it passes x to elsewhere, which is not known here",
     "auto run = [=]() { launch_of(x.data_ptr(), y.data_ptr()); }; cmd.Then(run); return y;": "it "
     "passes x to launch_of, which is not known here",
-    "auto n = sizeof(x.mul_(2)); return y;": "a call of mul_ stands in a part that is not understood",
+    "auto n = sizeof(x.mul_(2)); return y;": "it is not understood what `sizeof(x.mul_(2))` does with x",
     "x.resize_({2}); return y;": "it changes the shape of an argument with resize_",
     "return x;": "it returns x itself, and does not write it",
     "return x.permute({1, 0});": "it returns an argument in some calls",

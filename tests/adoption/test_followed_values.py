@@ -361,3 +361,92 @@ def test_a_tensor_on_the_cpu_is_no_output(adopted: Adopt, made: str) -> None:
     one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", f"return {made};")
     assert one.relation is None
     assert not one.meta
+
+
+# Sizes that a reference, a pointer, an iterator or the header of a loop changes.
+CHANGED_OTHERWISE = (
+    "int64_t n = 3; int64_t *p = &n; *p = 5; return x.new_empty({n});",
+    "int64_t n = 3; int64_t &r = n; r = 5; return x.new_empty({n});",
+    "int64_t n = 1; for (auto it = v.begin(); it != v.end(); n++, it++) {} return x.new_empty({n});",
+    "int64_t n = 1; while (n++ < 5) {} return x.new_empty({n});",
+    "auto s = x.sizes().vec(); auto it = s.begin(); *it = 5; return x.new_empty(s);",
+    "auto s = x.sizes().vec(); int64_t *p = s.data(); p[0] = 3; return x.new_empty(s);",
+    "auto s = x.sizes().vec(); for (auto &i : s) { i += 1; } return x.new_empty(s);",
+    "auto s = x.sizes().vec(); std::swap(s[0], s[1]); return x.new_empty(s);",
+    "std::vector<int64_t> s = {1, 2}; auto &q = s; q.push_back(3); return x.new_empty(s);",
+    "auto y = x.new_empty({2}); auto &z = y; z = x.new_empty({3}); return y;",
+    "auto y = x.new_empty({2}); at::Tensor *z = &y; *z = x.new_empty({3}); return y;",
+    "auto y = x.new_empty({2}); at::native::resize_output(y, {5}); return y;",
+    "auto y = x.new_empty({2}); auto z = x.new_empty({3}); std::swap(y, z); return y;",
+    "auto y = x.new_empty({2}); auto z = y; z.resize_({5}); return y;",
+    "int64_t n = -7; return x.new_empty({10 + n / 2});",
+    "int64_t n = 5; { int64_t n = 7; use(n); } return x.new_empty({n});",
+    "int64_t n = 5; if (x.dim() == 2) { int64_t n = 7; use(n); } return x.new_empty({n});",
+    "int64_t n = 5; for (int64_t n = 0; n < 2; n++) {} return x.new_empty({n});",
+    "int64_t n = 2; auto f = [n](int64_t m) { return n * m; }; n = 3; return x.new_empty({f(4)});",
+    "constexpr int n = 3; auto f = [n = x.size(0)]() { return n; }; return x.new_empty({f()});",
+    "double n = 7; n = n / 2; return x.new_empty({(int64_t)(n * 2)});",
+)
+
+
+@pytest.mark.parametrize("body", CHANGED_OTHERWISE)
+def test_what_is_changed_through_another_name_is_not_followed(adopted: Adopt, body: str) -> None:
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body)
+    assert (one.relation, one.meta) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int64_t n = x.size(0), m = 2; return x.new_empty({n, m});",
+        "int64_t n, m; std::tie(n, m) = std::make_tuple(x.size(0), 2); return x.new_empty({n, m});",
+        "int64_t n = x.size(0); const int64_t &r = n; auto &s = n; return x.new_empty({r, 2});",
+    ],
+)
+def test_several_variables_of_one_statement_are_followed(adopted: Adopt, body: str) -> None:
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body)
+    assert one.relation is not None
+    assert re.fullmatch(r"x\[(\w+), \*x_rest\] -> y\[\1, 2\]: x", one.relation)
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        ("at::empty(size, x.options())", (4, 5)),
+        ("x.new_zeros(size)", (4, 5)),
+        ("size.size() == 2 ? x.new_empty(size) : x.new_empty({n})", (4, 5)),
+        ("at_npu::native::OpPreparation::apply_tensor(x, size)", (4, 5)),
+        ("npu_preparation::apply_tensor_with_format(x, {n, size[1]}, ACL_FORMAT_FRACTAL_NZ)", (7, 5)),
+        ("npu_preparation::apply_tensor_with_format(x, ACL_FORMAT_FRACTAL_NZ)", (2, 3)),
+        ("npu_preparation::apply_tensor(x, x.options().dtype(at::kHalf))", (2, 3)),
+    ],
+)
+def test_a_list_argument_is_the_shape_of_what_is_made(adopted: Adopt, made: str, shape: tuple[int, ...]) -> None:
+    parameters = "const at::Tensor &x, at::IntArrayRef size, int64_t n"
+    one = adopt_kernel(adopted, "(Tensor x, int[] size, int n)", parameters, f"at::Tensor y = {made}; return y;")
+    assert one.registers, one.reason
+    if one.meta:
+        assert run_meta(one, torch.ones(2, 3), [4, 5], 7).shape == shape
+    else:
+        assert one.relation in ("x[*s] -> y[*s]: x", "x[*s] -> y[*s]: float16", "x -> y[n, size[1]]: x")
+
+
+def test_a_tensor_that_is_resized_is_named_in_the_reason(adopted: Adopt) -> None:
+    body = "auto y = x.new_empty({2}); y.resize_({5}); return y;"
+    assert "y.resize_([5])" in adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body).reason
+
+
+@pytest.mark.parametrize(
+    ("size", "relation"),
+    [
+        ("(n - 1) / 8 + 1", "(((n - 1) // 8) if (n - 1) >= 0 else (0 - ((0 - (n - 1)) // 8))) + 1"),
+        ("(n + 8 - 1) / 8", "((n + 8) - 1) // 8"),
+        ("(n + k - 1) / k", "((n + k) - 1) // k"),
+        ("(n - m + 1) / 2", "((n - m) + 1) // 2"),
+    ],
+)
+def test_a_quotient_rounds_as_in_cpp(adopted: Adopt, size: str, relation: str) -> None:
+    body = f"int64_t n = x.size(0); int64_t m = x.size(1); return x.new_empty({{{size}}});"
+    one = adopt_kernel(adopted, "(Tensor x, int k)", "const at::Tensor &x, int64_t k", body)
+    assert one.relation is not None
+    assert one.relation.replace("x1", "m").endswith(f"-> y[{relation}]: x")

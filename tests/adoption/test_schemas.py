@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from ascend_graph.adoption import State
 from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
@@ -496,3 +497,34 @@ def test_a_gradient_that_python_registers_is_stated(form: str, adopted: Adopt) -
     )
     (one,) = adopted({"ops.py": source}).decisions
     assert "gradient: the library's own, which stays: ops.py:5" in one.evidence
+
+
+def test_a_schema_whose_string_continues_on_the_next_line_has_quotes(adopted: Adopt) -> None:
+    text = 'TORCH_SELECTIVE_SCHEMA("mine::f(Tensor x, str mode=\\"a\\", \\\n    str other=\\"b\\") -> Tensor")'
+    report = adopted(
+        {"ops.cpp": f'TORCH_LIBRARY_FRAGMENT(mine, m) {{\n m.def({text});\n m.def("g(Tensor x) -> Tensor");\n}}\n'}
+    )
+    assert [one.name for one in report.decisions] == ["mine::f", "mine::g"]
+    assert not report.diagnostics
+
+
+def test_definitions_and_kernels_of_another_device_are_another_build(adopted: Adopt) -> None:
+    cuda = """
+TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor(a!) y) -> Tensor"); m.def("top(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(mine, CUDA, m) { m.impl("put", &put); m.impl("top", &top); }
+"""
+    npu = """
+TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor(a!) y) -> ()"); }
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("put", &put); }
+"""
+    functions = "at::Tensor top(const at::Tensor &x) { return at::empty_like(x); }\n"
+    report = adopted(
+        {
+            "cuda/ops.cpp": functions + cuda,
+            "npu/ops.cpp": "void put(at::Tensor x, at::Tensor y) { launch(x, y); }" + npu,
+        }
+    )
+    put, top = report.decisions
+    assert (put.state, put.relation) == (State.BY_NAMES, "->")
+    assert (top.state, top.reason.partition(" at ")[0]) == (State.IMPOSSIBLE, "its kernel")
+    assert top.reason.endswith("is for CUDA: nothing is registered for the NPU")

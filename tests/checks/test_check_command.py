@@ -78,8 +78,12 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
     (tmp_path / "empty.py").write_text("x = 1")
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)")
+    (tmp_path / "checkout.py").write_text(
+        "raise ImportError(\"cannot import name '_C' from partially initialized module 'checkout'\")"
+    )
     for arguments, message in (
         ([str(tmp_path / "broken.py")], "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+        ([str(tmp_path / "checkout.py")], "a checkout whose C++ is not compiled in it, and hides an installed wheel."),
         ([str(tmp_path / "missing.py")], f"file {tmp_path / 'missing.py'} not found in"),
         (["no_such_module.operators"], "module no_such_module not found in"),
         ([f"{module}:no_such"], "has no such function; it has"),

@@ -145,6 +145,16 @@ def test_a_function_that_changes_its_answer_is_named_with_the_call() -> None:
         infer_from_function(function(lambda i, a: ((next(numbers),), i[0].dtype)))
 
 
+def test_what_a_function_logs_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    def logging(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        os.write(1, b"Begin to do InferShape\n")
+        os.write(2, b"End to do InferShape\n")
+        return inputs[0].shape, inputs[0].dtype
+
+    assert str(infer_from_function(function(logging)).relation) == "x[*s] -> y[*s]"
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_function_that_ends_the_process_is_named_with_the_call() -> None:
     def crash(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         if attrs["axis"] == 2:

@@ -113,9 +113,10 @@ def read_extensions(paths: Iterable[Path], root: Path, names: set[str]) -> Exten
                 tree = ast.parse(data, str(path))
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
-            _read_uses(tree, module_of(path, root), path.name == "__init__.py", names, found)
-            _read_builders(tree, module_of(path, root), found)
-            for name, pair in read_gradients(tree, relative(path, root), names):
+            nodes = list(ast.walk(tree))
+            _read_uses(nodes, module_of(path, root), path.name == "__init__.py", names, found)
+            _read_builders(tree, nodes, module_of(path, root), found)
+            for name, pair in read_gradients(nodes, relative(path, root), names):
                 found.gradients.setdefault(name, pair)
     return found
 
@@ -133,10 +134,10 @@ def module_of(path: Path, root: Path) -> str:
     return ".".join(part for part in parts if part not in (".", ""))
 
 
-def _read_uses(tree: ast.Module, module: str, is_package: bool, names: set[str], found: Extensions) -> None:
+def _read_uses(nodes: list[ast.AST], module: str, is_package: bool, names: set[str], found: Extensions) -> None:
     """Note the modules from which names of bound functions are taken."""
     held: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for one in node.names:
                 held[one.asname or one.name.partition(".")[0]] = one.name if one.asname else one.name.partition(".")[0]
@@ -146,7 +147,7 @@ def _read_uses(tree: ast.Module, module: str, is_package: bool, names: set[str],
                 held[one.asname or one.name] = f"{base}.{one.name}" if base else one.name
                 if one.name in names and base:
                     found.taken.setdefault(base, Counter())[one.name] += 1
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in names:
             owner = ast.unparse(node.value)
             first, _, rest = owner.partition(".")
@@ -163,29 +164,29 @@ def _absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
     return ".".join([*kept, *((node.module or "").split("."))]).strip(".")
 
 
-def _read_builders(tree: ast.Module, module: str, found: Extensions) -> None:
+def _read_builders(tree: ast.Module, nodes: list[ast.AST], module: str, found: Extensions) -> None:
     """Note classes that list sources and load what is built of them, and extensions of setup files."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for name, node in classes.items():
         sources = tuple(_listed(node, classes))
         if sources and _is_made_without_arguments(node) and not name.startswith("_"):
             found.builders.setdefault(f"{module}:{name}", sources)
-    constants = _constants(tree)
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and last_name(call.func).endswith("Extension"):
-            given = {one.arg: one.value for one in call.keywords}
-            stated = given.get("name", call.args[0] if call.args else None)
-            if isinstance(stated, ast.Name):
-                stated = constants.get(stated.id)
-            if isinstance(stated, ast.Constant) and isinstance(stated.value, str):
-                listed = given.get("sources", call.args[1] if len(call.args) > 1 else None)
-                found.built[stated.value] = tuple(_strings(listed)) if listed is not None else ()
+    calls = [one for one in nodes if isinstance(one, ast.Call) and last_name(one.func).endswith("Extension")]
+    constants = _constants(nodes) if calls else {}
+    for call in calls:
+        given = {one.arg: one.value for one in call.keywords}
+        stated = given.get("name", call.args[0] if call.args else None)
+        if isinstance(stated, ast.Name):
+            stated = constants.get(stated.id)
+        if isinstance(stated, ast.Constant) and isinstance(stated.value, str):
+            listed = given.get("sources", call.args[1] if len(call.args) > 1 else None)
+            found.built[stated.value] = tuple(_strings(listed)) if listed is not None else ()
 
 
-def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+def _constants(nodes: list[ast.AST]) -> dict[str, ast.expr]:
     """Return the names that a file assigns strings, wherever it does, to one string alone."""
     found: dict[str, dict[str, ast.expr]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             found.setdefault(node.targets[0].id, {})[ast.unparse(node.value)] = node.value
     return {name: next(iter(some.values())) for name, some in found.items() if len(some) == 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -66,9 +66,9 @@ class _UnclearError(Exception):
     """Part of an autograd function that is more than one call of an operator."""
 
 
-def read_gradients(tree: ast.Module, file: str, names: Collection[str]) -> Iterator[tuple[str, GradientPair]]:
+def read_gradients(nodes: Iterable[ast.AST], file: str, names: Collection[str]) -> Iterator[tuple[str, GradientPair]]:
     """Yield the autograd functions whose forward computes with one bound function, each after that function's name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.ClassDef) or not any(last_name(base) == "Function" for base in node.bases):
             continue
         methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}

@@ -27,6 +27,7 @@ _PLAIN = (
     | dict.fromkeys(("at::ScalarType", "torch::Dtype", "c10::ScalarType", "torch::ScalarType"), "ScalarType")
     | dict.fromkeys(("at::Scalar", "c10::Scalar", "torch::Scalar"), "Scalar")
     | dict.fromkeys(("at::Device", "c10::Device", "torch::Device"), "Device")
+    | dict.fromkeys(("at::Generator", "torch::Generator", "c10::Generator"), "Generator")
     | dict.fromkeys(("at::TensorList", "torch::TensorList", "c10::TensorList"), "Tensor[]")
     | dict.fromkeys(("at::IntArrayRef", "torch::IntArrayRef", "c10::IntArrayRef"), "int[]")
     | dict.fromkeys(("at::OptionalIntArrayRef", "c10::OptionalIntArrayRef"), "int[]?")

@@ -44,6 +44,18 @@ PASSED_ON = frozenset(
         "Name", "Run", "Sync", "save_for_backward", "value_or",
     }
 )  # fmt: skip
+#: Methods of tensors, optional values and containers that write no memory of tensors.
+READING_METHODS = (
+    FRESH_METHODS
+    | VIEWS
+    | PASSED_ON
+    | {
+        "value", "begin", "end", "cbegin", "cend", "at", "back", "front", "data", "data_ptr", "const_data_ptr", "mutable_data_ptr",
+        "accessor", "packed_accessor32", "packed_accessor64", "cpu", "npu", "half", "toType", "toTensor", "storage", "has_storage",
+        "unsafeGetTensorImpl", "vec", "cast", "is_none", "ptr", "c_str", "reset", "reserve", "clear", "find", "count", "pop_back",
+        "is_cuda", "is_meta", "is_pinned", "is_quantized", "get_saved_variables", "mark_dirty",
+    }
+)  # fmt: skip
 #: Functions that read their arguments and return something else.
 READERS = frozenset(
     {
@@ -51,17 +63,56 @@ READERS = frozenset(
         "apply_tensor_without_format", "apply_tensor", "apply_tensor_with_format", "ApplyTensor", "ApplyTensorWithoutFormat",
         "ApplyTensorWithFormat", "ApplyTensorWithSizes", "get_npu_format", "get_npu_storage_sizes", "isIntegralType",
         "isFloatingType", "OptionalDeviceGuard", "OptionalNPUGuard", "NPUGuard", "DeviceGuard", "device_of", "toString",
-        "infer_size", "broadcast_shapes", "result_type", "promote_types", "printf", "cout",
+        "aclCreateScalar", "aclCreateIntArray", "aclCreateFloatArray", "aclCreateBoolArray", "infer_size", "broadcast_shapes",
+        "result_type", "promote_types", "printf", "cout",
     }
 )  # fmt: skip
-#: Names of casts and constructors that pass a value on.
+#: Names of casts and constructors that pass a value on; those of CANN's C interface make handles of it.
 HARMLESS = frozenset(
     {
         "", "static_cast", "Tensor", "TensorList", "optional", "vector", "tuple", "make_tuple", "tie", "move", "forward", "make_pair",
         "pair", "List", "if", "while", "for", "sizeof", "return", "value_or_else", "int", "int64_t", "int32_t", "double", "float",
         "bool", "uint32_t", "uint64_t", "size_t", "IntArrayRef", "ScalarType", "TensorOptions", "array", "get",
+        "ConvertType", "aclCreateTensor", "aclCreateTensorList",
     }
 )  # fmt: skip
+#: Functions of the standard library that only read, make a value, or hold their arguments in one.
+_STANDARD = frozenset(
+    {
+        "min", "max", "minmax", "clamp", "abs", "ceil", "floor", "round", "pow", "sqrt", "log", "log2", "exp", "fmod", "lround",
+        "isnan", "isinf", "accumulate", "distance", "begin", "end", "size", "empty", "data", "next", "prev", "advance", "find",
+        "find_if", "count", "count_if", "any_of", "all_of", "none_of", "equal", "min_element", "max_element", "multiplies", "plus",
+        "to_string", "stoi", "stol", "stoll", "string", "string_view", "ostringstream", "stringstream", "getenv", "cout", "cerr",
+        "endl", "setw", "make_tuple", "make_pair", "make_optional", "make_shared", "make_unique", "forward_as_tuple", "tuple", "pair",
+        "array", "vector", "map", "unordered_map", "set", "unordered_set", "deque", "list", "optional", "initializer_list", "tie",
+        "get", "move", "forward", "ref", "cref", "as_const", "addressof", "reference_wrapper", "shared_ptr", "unique_ptr", "span",
+        "numeric_limits", "runtime_error", "invalid_argument", "logic_error", "out_of_range", "lock_guard", "unique_lock", "mutex",
+        "exit", "abort", "terminate", "isfinite", "signbit", "is_same_v", "static_pointer_cast", "dynamic_pointer_cast", "holds_alternative",
+        "function", "div", "lcm", "gcd", "strcmp", "strlen", "strncmp", "hash", "bitset", "sizeof",
+    }
+)  # fmt: skip
+#: Names of functions of torch_npu that run what they are given.
+_RUNNING = re.compile(r"(?i)(?:launch|run|exec|invoke|memcpy|copy_)")
+
+
+def reads_alone(name: str) -> bool:
+    """Return whether a function of a library that is known by its namespace writes none of its arguments.
+
+    Operators of torch_npu are not known: their schemas are not in the sources.
+
+    >>> [reads_alone(n) for n in ("at::add", "std::max", "std::memcpy", "at::_ops::add_out::call", "at_npu::native::custom_ops::npu_x")]
+    [True, True, False, False, False]
+    """
+    space, _, last = name.rpartition("::")
+    if name.startswith("std::"):
+        return last in _STANDARD
+    if name.startswith("at::_ops::"):
+        return re.search(r"(?:_out|_)\Z", space) is None
+    if name.startswith(("at_npu::", "torch_npu::", "c10_npu::")):
+        return "custom_ops" not in space and _RUNNING.search(last) is None
+    return name.startswith(("at::", "torch::", "c10::", "<"))
+
+
 _CHECK = re.compile(
     r"(?i)\A_*(?:torch_|aten_|npu_|ascend_|op_)?(?:\w*_)?(?:check|assert|log|warn|require|expect|count|trace|profile|print|debug)s?(?:_\w*)?\Z"
 )

@@ -13,18 +13,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ascend_graph.adoption.bound.kernels import kernel_writes
+from ascend_graph.adoption.bound.memory import WRITING_NAME, MemoryWalker, root_of, union
 from ascend_graph.adoption.bound.tensor_functions import (
     FRESH_METHODS,
     HARMLESS,
     PASSED_ON,
     READERS,
+    READING_METHODS,
     RESHAPING,
     VIEWS,
     is_check,
+    reads_alone,
 )
 from ascend_graph.adoption.cann_functions import roles_of
 from ascend_graph.adoption.cpp.calls import launch_arguments, launches_of
-from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM, expression
+from ascend_graph.adoption.cpp.expressions import SET_ITEM, expression, unread_text
 from ascend_graph.adoption.cpp.functions import CppFunction, close_of
 from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.evidence import called_function, watched_function
@@ -40,25 +43,38 @@ _MAX_DEPTH = 4
 NOT_FOR_NPU = "nothing is registered for the NPU"
 #: Calls that write, as they stand in a text: in-place methods, functions with outputs, stores through pointers.
 _WRITING_CALL = re.compile(LITERAL + r"|(?:\.|->|::)\s*(?P<name>[a-z]\w*(?:_out|_outf|(?<!_)_))\s*\(")
-_WRITING_NAME = re.compile(r"[a-z]\w*(?:_out|_outf|(?<!_)_)\Z")
 _LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*(?:mutable\b\s*)?(?:->\s*[\w:<>,&* ]+?)?\s*\{")
-_TENSOR = re.compile(r"\bTensor(?:List)?\b")
+#: Handles of values, which are copied into them.
+_VALUES = re.compile(r"\bacl(?:Scalar|IntArray|FloatArray|BoolArray)\s*\*")
+#: Types of variables through which an assignment gives another variable its value, and of those that point into memory.
+_REBOUND = re.compile(r"Tensor\s*\*|\boptional\b|AutogradContext|\bTensorList\b")
+_STORED = re.compile(r"Tensor|\*|\bauto\b|Accessor")
+_MENTIONED = re.compile(r"(?<![\w.:>])([A-Za-z_]\w*)\b(?!\s*::)(?:\s*(?:\.|->)\s*(\w+)\s*\()?")
 
 
 @dataclass(slots=True)
 class Writes:
     """Parameters that a function writes and returns, with what is open about them."""
 
+    #: Number of parameters, the last of which may be a pack.
+    count: int = 0
+    is_variadic: bool = False
     #: Positions of the parameters that it writes.
     written: set[int] = field(default_factory=set)
     #: Positions of the parameters whose memory it may return.
     returned: set[int] = field(default_factory=set)
     #: Reasons why ``written`` may lack some, with the parameters that they are about; none for all.
     problems: dict[str, set[int]] = field(default_factory=dict)
+    #: Parameters whose memory a parameter, a reference or pointer, may be afterwards.
+    kept: dict[int, set[int]] = field(default_factory=dict)
     #: aclnn functions that it calls.
     called: set[str] = field(default_factory=set)
     #: True if it returns a pointer, whose memory may be that of any argument.
     opaque: bool = False
+
+    def position(self, number: int) -> int:
+        """Return the parameter that an argument is, by position: all that follow a pack are in it."""
+        return min(number, self.count - 1) if self.is_variadic else number
 
 
 def writes_of(function: CppFunction, findings: Findings, known: Known, depth: int = 1) -> Writes:
@@ -68,14 +84,15 @@ def writes_of(function: CppFunction, findings: Findings, known: Known, depth: in
     return walker.result
 
 
-class _Walker:
+class _Walker(MemoryWalker):
     def __init__(self, function: CppFunction, findings: Findings, known: Known, depth: int) -> None:
-        self.function, self.findings, self.known, self.depth = function, findings, known, depth
-        self.held: dict[str, set[int]] = {
-            one.name: {number} if _may_hold_memory(one.type) else set()
-            for number, one in enumerate(function.parameters)
-        }
-        self.result = Writes(opaque="*" in function.returns or function.returns.split()[-1:] in (["T"], ["auto"]))
+        super().__init__(function)
+        self.findings, self.known, self.depth = findings, known, depth
+        self.result = Writes(
+            len(function.parameters),
+            function.is_variadic,
+            opaque="*" in _VALUES.sub("", function.returns) or function.returns.split()[-1:] in (["T"], ["auto"]),
+        )
         self.launched = launches_of(function)
         self.helpers: dict[tuple[str, int], Writes | None] = {}
 
@@ -84,6 +101,7 @@ class _Walker:
         inner = [one for text in _lambda_bodies(self.function.body) for one in statements(text)]
         tree = ast.Module([*statements(self.function.body), *inner], [])
         nodes = [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
+        self.find_lambdas(nodes)
         before = None
         while before != self.held:
             before = {name: set(held) for name, held in self.held.items()}
@@ -96,63 +114,21 @@ class _Walker:
         for one in nodes:
             if isinstance(one, ast.Return) and one.value is not None:
                 self.result.returned |= self.memory(one.value)
+            elif isinstance(one, ast.Assign):
+                self.stores(one)
+        for number, parameter in enumerate(self.function.parameters):
+            if re.search(r"[&*]", parameter.type) and not re.match(r"const\b", parameter.type):
+                self.result.kept[number] = self.held[parameter.name] - {number}
         self.launches()
+        self.check_unread(tree)
         self.check_text(tree)
 
     def problem(self, text: str, about: Iterable[int] = ()) -> None:
         self.result.problems.setdefault(text, set()).update(about)
 
-    # --------------------------------------------------------------------------------------------------------- memory
-
-    def pass_on(self, one: ast.stmt) -> None:
-        """Let the variables that a statement assigns hold what its value may be."""
-        if isinstance(one, ast.Assign):
-            held = self.memory(one.value)
-            for target in one.targets:
-                for name in ast.walk(target):
-                    if isinstance(name, ast.Name):
-                        self.held.setdefault(name.id, set()).update(held)
-        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            call = one.value
-            if isinstance(call.func, ast.Attribute) and call.func.attr in PASSED_ON:
-                root = _root(call.func.value)
-                if root is not None:
-                    self.held.setdefault(root, set()).update(*map(self.memory, call.args))
-            elif isinstance(call.func, ast.Name) and call.func.id == SET_ITEM:
-                root = _root(call.args[0])
-                if root is not None:
-                    self.held.setdefault(root, set()).update(self.memory(call.args[2]))
-
-    def memory(self, node: ast.expr) -> set[int]:
-        """Return the parameters whose memory a value may be."""
-        if isinstance(node, ast.Name):
-            return self.held.get(node.id, set())
-        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-            return self.memory(node.value)
-        if isinstance(node, ast.IfExp):
-            return self.memory(node.body) | self.memory(node.orelse)
-        if isinstance(node, ast.List | ast.Tuple):
-            return _union(map(self.memory, node.elts))
-        return self.result_memory(node) if isinstance(node, ast.Call) else set()
-
-    def result_memory(self, node: ast.Call) -> set[int]:
-        name = called_name(node)
-        last = name.rpartition("::")[2]
-        if isinstance(node.func, ast.Attribute):
-            if node.func.attr in FRESH_METHODS:
-                return set()
-            return _union((self.memory(node.func.value), *map(self.memory, node.args)))
-        if last in READERS or is_check(last) or name == FORGET:
-            return set()
-        if name.startswith(("at::", "torch::")) and last not in VIEWS and not _WRITING_NAME.match(last):
-            return set() if last[:1].islower() else _union(map(self.memory, node.args))
-        helper = self.helper(name, len(node.args))
-        if helper is not None and not helper.opaque:
-            return _union(self.memory(node.args[n]) for n in helper.returned if n < len(node.args))
-        return _union(map(self.memory, node.args))
+    # ---------------------------------------------------------------------------------------------------------- calls
 
     def helper(self, name: str, count: int) -> Writes | None:
-        """Return what a function of the repository does, or None if it is not found."""
         if (name, count) not in self.helpers:
             self.helpers[name, count] = None
             if self.depth < _MAX_DEPTH:
@@ -160,8 +136,6 @@ class _Walker:
                 if found is not None and found != self.function:
                     self.helpers[name, count] = writes_of(found, self.findings, self.known, self.depth + 1)
         return self.helpers[name, count]
-
-    # ---------------------------------------------------------------------------------------------------------- calls
 
     def call(self, node: ast.Call) -> None:
         """Note what a call writes."""
@@ -172,11 +146,15 @@ class _Walker:
             self.aclnn(watched, node.args[1:])
         elif isinstance(node.func, ast.Attribute):
             self.method(node, node.func)
+        elif not isinstance(node.func, ast.Name | ast.Subscript):
+            inner = called_name(node.func) if isinstance(node.func, ast.Call) else ""
+            if not re.fullmatch(r"[A-Z]\w*KERNEL\w*", inner):
+                self.unknown_call("", node)
         elif name == SET_ITEM:
-            root = _root(node.args[0])
+            root = root_of(node.args[0])
             if root is not None and not self.is_container(root):
                 self.write(node.args[0])
-        elif _WRITING_NAME.match(last) and self.helper(name, len(node.args)) is None:
+        elif WRITING_NAME.match(last) and self.helper(name, len(node.args)) is None:
             if last.endswith("_outf"):
                 self.problem(f"it calls {name}, whose outputs come last")
             for one in node.args[:1]:
@@ -185,27 +163,29 @@ class _Walker:
             self.unknown_call(name, node)
 
     def only_reads(self, name: str, last: str) -> bool:
-        if last.removeprefix("aclrtlaunch_") in self.launched or re.fullmatch(r"[A-Z]\w*KERNEL\w*", last):
+        if (
+            last.removeprefix("aclrtlaunch_") in self.launched
+            or last in self.lambdas
+            or re.fullmatch(r"[A-Z]\w*KERNEL\w*", last)
+        ):
             return True  # what the kernel writes is read from its source
-        if last in READERS or last in HARMLESS or is_check(last):
-            return True
-        return name.startswith(("at::", "torch::", "std::", "c10::", "at_npu::", "torch_npu::", "c10_npu::", "<"))
+        return last in READERS or last in HARMLESS or is_check(last) or reads_alone(name)
 
     def unknown_call(self, name: str, node: ast.Call) -> None:
         helper = self.helper(name, len(node.args))
         if helper is not None:
             self.result.called |= helper.called
-            for position in helper.written:
-                if position < len(node.args):
-                    self.write(node.args[position])
+            for number, one in enumerate(node.args):
+                if helper.position(number) in helper.written:
+                    self.write(one)
             for text, about in helper.problems.items():
-                held = [self.memory(one) for n, one in enumerate(node.args) if not about or n in about]
+                held = [self.memory(one) for n, one in enumerate(node.args) if not about or helper.position(n) in about]
                 if any(held):
-                    self.problem(text, _union(held) if about else ())
+                    self.problem(text, union(held) if about else ())
             return
-        taken = sorted(_union(map(self.memory, node.args)))
+        taken = sorted(union(map(self.memory, node.args)))
         if taken:
-            names = ", ".join(self.function.parameters[n].name for n in taken[:3])
+            names = self.named(taken)
             key = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
             if key in self.findings.dispatch_keys:
                 self.problem(f"{name} calls what is registered as {key}, and {NOT_FOR_NPU}", taken)
@@ -216,16 +196,21 @@ class _Walker:
         owner = self.memory(function.value)
         if owner and function.attr in RESHAPING:
             self.problem(f"it changes the shape of an argument with {function.attr}", owner)
-        elif owner and _WRITING_NAME.match(function.attr) and function.attr not in FRESH_METHODS:
+        elif owner and WRITING_NAME.match(function.attr) and function.attr not in FRESH_METHODS:
             self.write(function.value)
         elif function.attr == "Output":
             for one in node.args[:1]:
                 self.write(one)
-        elif not owner and not _WRITING_NAME.match(function.attr):
+        elif not owner and not WRITING_NAME.match(function.attr):
             known = function.attr in PASSED_ON or function.attr in FRESH_METHODS or function.attr in VIEWS
-            taken = _union(map(self.memory, node.args))
+            taken = union(map(self.memory, node.args))
             if not known and taken:
                 self.problem(f"it passes an argument to {function.attr}, which is not known here", taken)
+        elif owner and function.attr not in READING_METHODS:
+            # Methods of tensors that write have names that end in _; those of other classes may do anything.
+            kind = self.declared_type(root_of(function.value) or "")
+            if not re.search(r"Tensor|Scalar|ArrayRef", kind):
+                self.problem(f"it calls {function.attr} of what may be {self.named(owner)}", owner)
 
     def aclnn(self, name: str, arguments: list[ast.expr]) -> None:
         self.result.called.add(name)
@@ -246,12 +231,43 @@ class _Walker:
     def write(self, node: ast.expr) -> None:
         self.result.written |= self.memory(node)
 
-    def is_container(self, name: str) -> bool:
-        """Return whether a variable is a vector, whose items are set, and not a tensor, whose values are written."""
-        number = next((n for n, p in enumerate(self.function.parameters) if p.name == name), None)
-        if number is not None:
-            return re.search(r"\bvector\b|\barray\b", self.function.parameters[number].type) is not None
-        return re.search(rf"\b(?:vector|Vector|array)\s*<[^;]*>\s*{re.escape(name)}\b", self.function.body) is not None
+    def stores(self, one: ast.Assign) -> None:
+        """Note what an assignment writes through a name: ``*p = n``, ``x += n``, ``x[i][j] = n``."""
+        targets = [inner for outer in one.targets for inner in ast.walk(outer) if isinstance(inner, ast.Starred)]
+        for target in targets:
+            assert isinstance(target.value, ast.Name)
+            name = target.value.id
+            kind, held = self.declared_type(name), self.memory(target.value)
+            augmented = isinstance(one.value, ast.BinOp)
+            if _REBOUND.search(kind) or (augmented and "*" in kind):
+                continue  # it gives a variable another value
+            if held and ("Tensor" not in kind if augmented else not _STORED.search(kind)):
+                self.problem(f"it changes {name} in place, which may be {self.named(held)}", held)
+            else:
+                self.write(target.value)
+
+    def check_unread(self, tree: ast.Module) -> None:
+        """Add a problem for each part that is not understood and mentions memory; lambdas are read apart."""
+        for one in ast.walk(tree):
+            text = unread_text(one)
+            if not text or text.startswith("[") or re.fullmatch(r"\w+\s*(?:\+\+|--)|(?:\+\+|--)\s*\w+", text):
+                continue
+            mentioned = [
+                match[1]
+                for match in _MENTIONED.finditer(re.sub(LITERAL, '""', text))
+                if match[1] and match[2] not in FRESH_METHODS
+            ]
+            held = union(self.held.get(name, set()) for name in mentioned)
+            if held and re.search(r"[(=]|\+\+|--", text):
+                self.problem(
+                    f"it is not understood what `{' '.join(text.split())[:80]}` does with {self.named(held)}, "
+                    f"at {self.function.place}",
+                    held,
+                )
+
+    def named(self, held: Iterable[int]) -> str:
+        """Return the names of parameters for a message."""
+        return ", ".join(self.function.parameters[n].name for n in sorted(held)[:3])
 
     def launches(self) -> None:
         """Note what the launched kernels write."""
@@ -267,8 +283,8 @@ class _Walker:
                 if number in kernel.written:
                     self.result.written |= held
                 elif held and number in kernel.unknown:
-                    names = ", ".join(self.function.parameters[n].name for n in sorted(held))
-                    self.problem(f"it launches {name}, and what that kernel does with {names} is not understood", held)
+                    does = f"what that kernel does with {self.named(held)} is not understood"
+                    self.problem(f"it launches {name}, and {does}", held)
 
     def check_text(self, tree: ast.Module) -> None:
         """Add a problem if the text has more writing calls than the tree: a part of it is not understood."""
@@ -291,32 +307,9 @@ class _Walker:
             self.problem(f"the call of {min(missed)} is not one that is understood, at {self.function.place}")
 
 
-def _may_hold_memory(kind: str) -> bool:
-    """Return whether a parameter of a type may be a tensor, or point into one."""
-    pointer = ("*" in kind and re.search(r"\bchar\b", kind) is None) or "GM_ADDR" in kind
-    return _TENSOR.search(kind) is not None or pointer or kind == "auto"
-
-
 def _lambda_bodies(body: str) -> Iterator[str]:
     """Yield the bodies of the lambdas of a function."""
     for match in _LAMBDA.finditer(body):
         close = close_of(body, match.end() - 1)
         if close > 0:
             yield body[match.end() : close]
-
-
-def _union(sets: Iterable[set[int]]) -> set[int]:
-    return set().union(*sets)
-
-
-def _root(node: ast.expr) -> str | None:
-    """Return the variable at the beginning of a chain of members, items and calls, or None."""
-    while True:
-        if isinstance(node, ast.Name):
-            return node.id
-        if isinstance(node, ast.Attribute | ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.func
-        else:
-            return None

@@ -15,6 +15,7 @@ _LAUNCH = re.compile(
 _LAUNCHED = re.compile(
     r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(?P<macro>\w+)\s*\)\s*\(|\baclrtlaunch_(?P<plain>\w+)\s*\(|\b(?!ACLRT_)[A-Z]\w*KERNEL\w*\s*(?P<opened>\()\s*(?P<command>\w+)\s*,|\b(?P<angled>\w+)\s*(?:<[^<>;{}]*>)?\s*<<<[^;{}]*?>>>\s*\("
 )
+_COMMAND = re.compile(r"\.\s*Name\s*\(\s*\"(\w+)\"\s*\)")
 _CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
 #: Maximum nesting of helper functions in which calls are looked for.
 _MAX_DEPTH = 3
@@ -51,6 +52,12 @@ def reached(function: CppFunction, findings: Findings) -> tuple[set[str], set[st
                 functions.add(value)
         launches |= launches_of(one)
     return functions, launches
+
+
+def commands_of(function: CppFunction, findings: Findings) -> set[str]:
+    """Return the GE operators that a function and its helpers run as commands: ``OpCommand cmd; cmd.Name("Add")``."""
+    bodies = [one.body for one in (function, *helpers_of(function, findings))]
+    return {name for body in bodies if "OpCommand" in body or ".Run(" in body for name in _COMMAND.findall(body)}
 
 
 def launches_of(function: CppFunction) -> set[str]:

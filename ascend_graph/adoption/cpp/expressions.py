@@ -69,7 +69,21 @@ def unknown(text: str = "") -> ast.expr:
     """Return the expression that has no value; after it the names that ``text`` may change have none either."""
     names = dict.fromkeys(one[1] or one[2] for one in _CHANGED.finditer(text))
     changed: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
-    return ast.Call(ast.Name(FORGET), changed, []) if changed else ast.Name(f"{UNKNOWN} {text}".strip())
+    kept = [ast.keyword("text", ast.Constant(text))]
+    return ast.Call(ast.Name(FORGET), changed, kept) if changed else ast.Name(f"{UNKNOWN} {text}".strip())
+
+
+def unread_text(node: ast.AST) -> str:
+    """Return the text of an expression that is not understood; empty for every other node.
+
+    >>> unread_text(expression("f(args...)")), unread_text(expression("g(n++)")), unread_text(expression("f(n)"))
+    ('f(args...)', 'g(n++)', '')
+    """
+    if isinstance(node, ast.Name):
+        return node.id.removeprefix(UNKNOWN).strip() if node.id.startswith(UNKNOWN) else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == FORGET:
+        return next((str(one.value.value) for one in node.keywords if isinstance(one.value, ast.Constant)), "")
+    return ""
 
 
 def expression(text: str) -> ast.expr:
@@ -204,7 +218,7 @@ class _Parser:
         if "&" not in written.partition("{")[0]:
             return ast.Call(ast.Name(LAMBDA), [ast.Constant(written)], [])
         # Captures by value cannot change what is outside.
-        return unknown(written[written.find("{") :] if "&" in written.partition("]")[0] else "")
+        return unknown(written) if "&" in written.partition("]")[0] else ast.Name(f"{UNKNOWN} {written}")
 
     def literal(self, token: re.Match[str]) -> ast.expr:
         text, end = token["literal"], token.end()

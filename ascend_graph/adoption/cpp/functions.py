@@ -64,6 +64,15 @@ class CppFunction:
         return f"{self.file}:{self.line}"
 
     @property
+    def is_variadic(self) -> bool:
+        """True if the last parameter is a pack, or an ellipsis."""
+        return bool(self.parameters) and "..." in self.parameters[-1].type
+
+    def takes(self, count: int) -> bool:
+        """Return whether a call with a number of arguments can be one of this function; a header may have its defaults."""
+        return self.is_variadic or count <= len(self.parameters)
+
+    @property
     def last_line(self) -> int:
         """The line on which the body ends."""
         return self.body_line + self.body.count("\n")
@@ -136,7 +145,7 @@ def parameters_of(text: str) -> tuple[CppParameter, ...]:
     for number, piece in enumerate(split(" ".join(text.split()))):
         declared, _, default = piece.partition("=")
         match = re.fullmatch(
-            r"(?P<type>.*?[\s&*>\]])(?P<name>[A-Za-z_]\w*)(?:\s*\[\d*\])?", declared.strip(), re.DOTALL
+            r"(?P<type>.*?[\s&*>\].])(?P<name>[A-Za-z_]\w*)(?:\s*\[\d*\])?", declared.strip(), re.DOTALL
         )
         if declared.strip() in ("", "void"):
             continue

@@ -10,6 +10,7 @@ from ascend_graph.adoption.cpp.expressions import (
     BINARY,
     FLOAT,
     FLOATS,
+    FORGET,
     MAX_DEPTH,
     REFERENCE,
     SET_ITEM,
@@ -26,6 +27,11 @@ _DECLARED = re.compile(
     r"(?P<name>[A-Za-z_]\w*)\s*(?P<rest>[=({;\[]|\Z)"
 )
 _UNPACKED = re.compile(r"(?:const\s+)?auto\s*&{0,2}\s*\[(?P<names>[\w\s,]+)\]\s*=(?P<rest>.*)", re.DOTALL)
+_EACH = re.compile(
+    r"(?P<kind>[^;?]*?[\s&*])(?:(?P<name>[A-Za-z_]\w*)|\[(?P<names>[\w\s,]+)\])\s*:(?!:)(?P<items>[^;]*)", re.DOTALL
+)
+#: Mark of an assignment that declares its variable.
+_DECLARATION = "declaration"
 _NOT_A_TYPE = re.compile(r"\A(?:return|delete|throw|else|case|goto|new|using|typedef)\b")
 _ASSIGNS = re.compile(
     LITERAL + r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<compare>[=!<>]=)|(?P<assign>(?:[-+*/%&|^]|<<|>>)?=)"
@@ -33,10 +39,10 @@ _ASSIGNS = re.compile(
 
 
 def statements(body: str) -> list[ast.stmt]:
-    """Return the statements of a function's body.
+    """Return the statements of a function's body; one that declares a variable has a mark, as a comment on its type.
 
     >>> print("\\n".join(ast.unparse(s) for s in statements("auto n = x.size(0); if (n > 1) { return x; } return y;")))
-    n = x.size(0)
+    n = x.size(0) # type: declaration
     if n > 1:
         return x
     return y
@@ -71,7 +77,12 @@ def _statement(text: str, start: int, depth: int) -> tuple[list[ast.stmt], int]:
         close = close_of(text, position)
         if close < 0:
             return [ast.Expr(unknown())], len(text)
-        return _block(text[position + 1 : close], depth), close + 1
+        found = _block(text[position + 1 : close], depth)
+        # A variable of the block may hide one of the same name, which has its own value after it.
+        declared = dict.fromkeys(name for one in found for name in _declared_by(one))
+        hidden: list[ast.expr] = [ast.Name(name, ast.Load()) for name in declared]
+        after: list[ast.stmt] = [ast.Expr(ast.Call(ast.Name(FORGET), hidden, []))] if hidden else []
+        return [*found, *after], close + 1
     word = re.compile(r"(if(?:\s+constexpr)?|for|while|switch|do|try|catch)\b\s*(\(|\{)?").match(text, position)
     if word is not None and word[1].startswith("if") and word[2] == "(":
         return _if(text, word.end() - 1, depth)
@@ -79,6 +90,13 @@ def _statement(text: str, start: int, depth: int) -> tuple[list[ast.stmt], int]:
         return _loop(text, position, word, depth)
     end = _end_of_statement(text, position)
     return _simple(text[position:end]), end + 1
+
+
+def _declared_by(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement declares."""
+    if not isinstance(statement, ast.Assign) or statement.type_comment != _DECLARATION:
+        return []
+    return [one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
 
 def _end_of_statement(text: str, start: int) -> int:
@@ -121,16 +139,53 @@ def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[li
         after = word.end() - 1
     body, end = _statement(text, after, depth)
     if word[1] == "do":
-        end = _end_of_statement(text, end) + 1
+        last = _end_of_statement(text, end)
+        header, end = re.sub(r"\A\s*while\b", "", text[end:last]), last + 1
     if word[1] == "for":
         understood = _append_range(header, body)
         if understood is not None:
             return [understood], end
         counted = _counted(header, body)
         if counted is not None:
-            return [counted], end
+            # The number is the loop's own, and may hide a variable.
+            return [counted, ast.Expr(ast.Call(ast.Name(FORGET), [counted.target], []))], end
     # Its body may run or not: each assignment is one to an unknown value.
-    return [ast.While(unknown(), body or [ast.Pass()], [])], end
+    test, first = _read_header(word[1], header, body)
+    return [ast.While(test, [*first, *body] or [ast.Pass()], [])], end
+
+
+def _read_header(word: str, header: str, body: list[ast.stmt]) -> tuple[ast.expr, list[ast.stmt]]:
+    """Return the condition of a loop, and what its header assigns."""
+    if word in ("catch", "try") or not header.strip():
+        return unknown(), []
+    if word != "for":
+        return expression(header), []
+    each = _EACH.fullmatch(header)
+    if each is None:
+        parts = split(header, ";")
+        inner = [one for part in (*parts[:1], *parts[2:]) for piece in split(part) for one in _simple(piece)]
+        return expression(parts[1]) if len(parts) > 1 and parts[1] else unknown(), inner
+    names = [ast.Name(one.strip(), ast.Store()) for one in (each["name"] or each["names"]).split(",")]
+    target = ast.Tuple([*names], ast.Store()) if each["names"] else names[0]
+    items = expression(each["items"])
+    if "&" in each["kind"] and "const" not in each["kind"] and _stores(body) & {one.id for one in names}:
+        items = ast.Call(ast.Name(REFERENCE), [items, *(ast.Name(one.id, ast.Load()) for one in names)], [])
+    return unknown(), [_assign(target, items)]
+
+
+def _stores(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements assign, or store through."""
+    found = {
+        one.id
+        for part in body
+        for one in ast.walk(part)
+        if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store)
+    }
+    for part in body:
+        for one in ast.walk(part):
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in (FORGET, SET_ITEM):
+                found |= {a.id for a in one.args[: None if one.func.id == FORGET else 1] if isinstance(a, ast.Name)}
+    return found
 
 
 def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
@@ -154,7 +209,7 @@ def _header(header: str) -> tuple[str, ast.expr, ast.expr] | None:
     return start[1], expression(start[2]), last
 
 
-def _counted(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+def _counted(header: str, body: list[ast.stmt]) -> ast.For | None:
     """Return a loop that counts up by one as a loop over a range."""
     read = _header(header)
     if read is None:
@@ -208,12 +263,15 @@ def _simple(text: str) -> list[ast.stmt]:
     unpacked = _UNPACKED.fullmatch(text)
     if unpacked is not None:
         names: list[ast.expr] = [ast.Name(name.strip(), ast.Store()) for name in unpacked["names"].split(",")]
-        return [_assign(ast.Tuple(names, ast.Store()), expression(unpacked["rest"]))]
+        return [_declares(_assign(ast.Tuple(names, ast.Store()), expression(unpacked["rest"])))]
     declared = None if _NOT_A_TYPE.match(text) else _DECLARED.match(text)
+    several = _several(text)
+    if several:
+        return [one for part in several for one in _simple(part)]
     if declared is not None:
         made = _declaration(text, declared)
         if made is not None:
-            return made
+            return [_declares(one) for one in made]
     depth = 0
     for match in _ASSIGNS.finditer(text):
         depth += bool(match["open"]) - bool(match["close"])
@@ -224,27 +282,80 @@ def _simple(text: str) -> list[ast.stmt]:
     return [ast.Expr(expression(text))]
 
 
+def _several(text: str) -> list[str]:
+    """Return the declarations of ``int64_t n = 1, m;`` one by one; none for any other statement."""
+    first, *others = split(text) or [""]
+    declared = None if not others or _NOT_A_TYPE.match(first) else _DECLARED.match(first)
+    if declared is None or not all(
+        re.fullmatch(r"[*&\s]*[A-Za-z_]\w*\s*(?:[={(].*)?", one, re.DOTALL) for one in others
+    ):
+        return []
+    kind = first[: declared.start("name")].rstrip("*& \n\t")
+    return [first, *(f"{kind} {one}" for one in others)]
+
+
+def _declares(statement: ast.stmt) -> ast.stmt:
+    """Return a statement with the mark of a declaration."""
+    if isinstance(statement, ast.Assign):
+        statement.type_comment = _DECLARATION
+    return statement
+
+
 def _assign(target: ast.expr, value: ast.expr) -> ast.stmt:
     return ast.Assign([target], value, lineno=1)
 
 
 def _assignment(target: str, operator: str, value: str) -> ast.stmt:
-    name = target.strip().lstrip("*").strip()
+    """Return an assignment; the target of one that stores into what a name refers to is ``*name``."""
+    written = target.strip()
+    name = written.lstrip("*").strip()
     made = expression(value)
     if operator != "=":
         kind = BINARY.get(operator[:-1], (0, ast.BitXor))[1]
         made = ast.BinOp(expression(name), kind(), made)  # type: ignore[arg-type]
     if re.fullmatch(r"[A-Za-z_]\w*", name):
-        return _assign(ast.Name(name, ast.Store()), made)
+        plain = operator == "=" and written == name
+        stored = ast.Name(name, ast.Store())
+        return _assign(stored if plain else ast.Starred(stored, ast.Store()), made)
     item = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\.\s*(?P<end>back|front)\s*\(\s*\)|\[(?P<index>[^\[\]]*)\])", name)
     if item is not None:
         index = ast.Constant(-1 if item["end"] == "back" else 0) if item["end"] else expression(item["index"])
         return ast.Expr(ast.Call(ast.Name(SET_ITEM), [ast.Name(item[1], ast.Load()), index, made], []))
-    member = re.fullmatch(r"([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)", name)
+    # An item that a string names is one of a map, and no tensor's: ctx->saved_data["n"] = n.
+    member = re.fullmatch(r"([A-Za-z_]\w*)((?:\s*(?:\.|->)\s*[A-Za-z_]\w*)+)(?:\s*\[\s*\"[^\"]*\"\s*\])?", name)
     if member is not None:
-        return _assign(ast.Attribute(ast.Name(member[1], ast.Load()), member[2], ast.Store()), made)
-    root = re.match(r"\(?\s*\*?\s*([A-Za-z_]\w*)", name)
-    return _assign(ast.Name(root[1] if root else UNKNOWN, ast.Store()), unknown())
+        owner: ast.expr = ast.Name(member[1], ast.Load())
+        *inner, last = re.findall(r"\w+", member[2])
+        for one in inner:
+            owner = ast.Attribute(owner, one, ast.Load())
+        return _assign(ast.Attribute(owner, last, ast.Store()), made)
+    tied = re.fullmatch(r"(?:std\s*::\s*)?tie\s*\(([\w\s,:]+)\)", name)
+    if tied is not None and operator == "=":
+        # std::ignore takes a value too, and has none.
+        stored_names: list[ast.expr] = [ast.Name(one.strip(), ast.Store()) for one in tied[1].split(",")]
+        return _assign(ast.Tuple(stored_names, ast.Store()), made)
+    # x.select(0, i) = y, x[i][j] = y, std::get<0>(t) = y
+    root = re.match(r"[(\s*]*([A-Za-z_]\w*)\b(?!\s*::)", name)
+    names = [root[1]] if root else re.findall(r"(?<![\w:.])[A-Za-z_]\w*(?!\s*::|\w)", name) or [UNKNOWN]
+    targets: list[ast.expr] = [ast.Starred(ast.Name(one, ast.Store()), ast.Store()) for one in dict.fromkeys(names)]
+    return _assign(targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), ast.Starred(made, ast.Load()))
+
+
+def _refers(value: ast.expr, kind: str) -> bool:
+    """Return whether a declaration names what its value refers to: ``auto &n = m``, ``int64_t *p = v.data()``."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        inner = isinstance(value.func.value, ast.Name) and value.func.attr in (
+            "data",
+            "begin",
+            "end",
+            "back",
+            "front",
+            "at",
+        )
+        return inner and (re.search(r"[&*]", kind) is not None or value.func.attr in ("data", "begin", "end"))
+    if isinstance(value, ast.Subscript):
+        return isinstance(value.value, ast.Name) and re.search(r"[&*]", kind) is not None
+    return isinstance(value, ast.Name) and re.search(r"[&*]", kind) is not None
 
 
 def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
@@ -253,8 +364,8 @@ def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
     after = text[declared.end() :]
     if rest == "=":
         value = expression(after)
-        if isinstance(value, ast.Name) and re.search(r"[&*]", kind) and not re.search(r"\bconst\b", kind):
-            value = ast.Call(ast.Name(REFERENCE), [value], [])
+        if _refers(value, kind) and not re.search(r"\bconst\b", kind):
+            value = ast.Call(ast.Name(REFERENCE), [value, ast.Name(name.id, ast.Load())], [])
         is_float = FLOATS.search(kind.partition("<")[0]) is not None
         return [_assign(name, ast.Call(ast.Name(FLOAT), [value], []) if is_float else value)]
     if rest in ("", ";"):

@@ -10,6 +10,7 @@ from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
+from ascend_graph.adoption.interpreter.names import text_of
 from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked, whole_of
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
@@ -33,10 +34,17 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
     node_count,
 )
-from ascend_graph.adoption.interpreter.variables import forget_numbers
+from ascend_graph.adoption.interpreter.variables import forget_memory, forget_names, forget_numbers
 
 #: Functions that raise if their first argument is false.
-CHECKS = frozenset({"TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT"})
+CHECKS = frozenset(
+    {
+        "TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT", "TORCH_CHECK_NOT_IMPLEMENTED",
+        "TORCH_CHECK_VALUE", "TORCH_CHECK_TYPE", "TORCH_CHECK_INDEX", "TORCH_CHECK_LINALG", "AT_ASSERT", "AT_ASSERTM",
+    }
+)  # fmt: skip
+#: Functions that raise whatever their arguments are.
+RAISES = frozenset({"AT_ERROR", "C10_THROW_ERROR", "std::abort", "std::terminate", "std::rethrow_exception"})
 
 
 class AssignmentEvaluator(ExpressionEvaluator):
@@ -45,6 +53,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
     def simple(self, one: ast.stmt, scope: dict[str, Any]) -> None:
         if isinstance(one, ast.Assign):
             value = self.value(one.value, scope)
+            if not self.is_cpp and isinstance(one.value, ast.Name) and isinstance(value, Sizes | Several | Assembled):
+                value = self.other_name(one, value, scope)
             for target in one.targets:
                 self.assign(target, value, scope)
         elif isinstance(one, ast.AnnAssign):
@@ -55,8 +65,25 @@ class AssignmentEvaluator(ExpressionEvaluator):
             self.assign(one.target, made, scope)
         elif isinstance(one, ast.Assert):
             self.learn(self.value(one.test, scope))
+        elif isinstance(one, ast.Delete):
+            forget_names([inner for inner in ast.walk(one) if isinstance(inner, ast.Name)], scope)
+        elif isinstance(one, ast.FunctionDef):
+            outer = [
+                name for inner in ast.walk(one) if isinstance(inner, ast.Nonlocal | ast.Global) for name in inner.names
+            ]
+            forget_names([ast.Name(name) for name in outer], scope)
         elif isinstance(one, ast.Expr):
             self.expression_statement(one.value, scope)
+
+    def other_name(self, one: ast.Assign, value: Any, scope: dict[str, Any]) -> Any:
+        """Return the value of ``t = s``: unknown, as ``s`` is, if the list is changed in place under either name."""
+        names = [
+            inner for outer in (one.value, *one.targets) for inner in ast.walk(outer) if isinstance(inner, ast.Name)
+        ]
+        if not {inner.id for inner in names} & self.mutated:
+            return value
+        forget_names(names, scope)
+        return UNKNOWN
 
     def expression_statement(self, value: ast.expr, scope: dict[str, Any]) -> None:
         if not isinstance(value, ast.Call):
@@ -88,8 +115,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
             scope[name] = Sizes(()) if function.attr == "clear" else held
         elif function.attr.endswith("_") or isinstance(held, Input | ArgumentValue | NewTensor | Element):
             self.value(call, scope)  # writes values, not sizes
-            if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap_"):
-                scope[name] = UNKNOWN
+            if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap", "swap_"):
+                forget_memory(held, scope, Unknown(text_of(call)))
+                scope[name] = Unknown(text_of(call))
         else:
             if name in scope:
                 scope[name] = UNKNOWN
@@ -198,6 +226,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
         return found.name if isinstance(found, Input) else None
 
     def assign(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
+        if isinstance(target, ast.Starred) and self.is_cpp:
+            target = target.value  # a store through a name; see :meth:`reference` for what else it changes
         if isinstance(target, ast.Name):
             scope[target.id] = value if node_count(value) <= MAX_NODES else UNKNOWN
             if isinstance(value, SizeValue) and self.depth == 1 and not self.conditional:

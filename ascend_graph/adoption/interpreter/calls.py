@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
+from ascend_graph.adoption.interpreter.names import text_of
 from ascend_graph.adoption.interpreter.sizes import item_of
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -23,8 +25,11 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     Unknown,
 )
-from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
+from ascend_graph.adoption.interpreter.variables import forget_memory, forget_numbers, forget_written
 from ascend_graph.adoption.interpreter.views import VIEW_METHODS
+
+#: Functions that give their first argument another shape or other memory.
+_RESHAPING = frozenset({"resize_output", "resize_", "resize_as_", "set_", "resize_impl_cpu_", "resize_bytes_cpu"})
 
 
 def called_name(node: ast.Call) -> str:
@@ -121,7 +126,7 @@ class CallEvaluator(Evaluation):
         if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
             return self.viewed(arguments[0], last, arguments[1:])
         if last == REFERENCE:
-            return self.reference(node.args[0], arguments[0], scope)
+            return self.reference(node, arguments[0], scope)
         structure = self.structure(last, arguments)
         known = known_call(last, arguments, keywords) if structure is None else structure
         if known is not None:
@@ -130,19 +135,30 @@ class CallEvaluator(Evaluation):
             return Closure(str(node.args[0].value)) if isinstance(node.args[0], ast.Constant) else UNKNOWN
         if isinstance(scope.get(name), Closure):
             made = self.closure(scope[name].text)
+            if self.captures_others(scope[name].text):
+                return UNKNOWN
             if made is None or len(made.parameters) != len(arguments) or self.depth >= MAX_CALLS:
                 return UNKNOWN
             return self.call(made, arguments, scope)
+        if last in _RESHAPING or (last == "swap" and name != last):
+            given = node.args[: 1 if last in _RESHAPING else 2]
+            for one in (inner for outer in given for inner in ast.walk(outer) if isinstance(inner, ast.Name)):
+                forget_memory(scope.get(one.id), scope, Unknown(text_of(node)))
+                scope[one.id] = Unknown(text_of(node))
+            return UNKNOWN
         if last == FORGET:
             forget_written(node.args, range(len(node.args)), scope)
             return UNKNOWN
         return self.helper(name, node, scope, arguments, keywords)
 
-    @staticmethod
-    def reference(node: ast.expr, held: Any, scope: dict[str, Any]) -> Any:
-        """Return what a reference to a variable refers to; members of a structure may change through both."""
-        if isinstance(held, Record) and isinstance(node, ast.Name):
-            scope[node.id] = UNKNOWN
+    def reference(self, node: ast.Call, held: Any, scope: dict[str, Any]) -> Any:
+        """Return what a reference refers to; what may change through either of its names is unknown."""
+        to, *names = node.args
+        while isinstance(to, ast.Call | ast.Attribute | ast.Subscript):
+            to = to.func if isinstance(to, ast.Call) else to.value
+        both = {one.id for one in (to, *names) if isinstance(one, ast.Name)}
+        if isinstance(to, ast.Name) and (isinstance(held, Record) or both & self.changed):
+            scope[to.id] = UNKNOWN
             return UNKNOWN
         return held
 
@@ -176,6 +192,13 @@ class CallEvaluator(Evaluation):
         if self.is_cpp:
             forget_numbers(node.args, arguments, scope)
         return UNKNOWN
+
+    def captures_others(self, text: str) -> bool:
+        """Return whether a lambda may hold other values than the variables have where it is called."""
+        captured, _, body = text.partition("]")
+        return re.search(r"\w\s*=", captured) is not None or any(
+            re.search(rf"(?<![\w.>:]){re.escape(one)}\b", body) for one in self.changed
+        )
 
     @staticmethod
     def closure(text: str) -> Callee | None:

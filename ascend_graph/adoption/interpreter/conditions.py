@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import (
@@ -39,6 +40,19 @@ def truth(value: Any) -> Any:
     if isinstance(value, Choice) and (value.then, value.otherwise) == (Constant(False), Constant(True)):
         return negated(value.condition)
     return value
+
+
+def is_condition(value: Any) -> bool:
+    """Return whether a value is true or false, or an argument that is asked for."""
+    if isinstance(value, Choice):
+        return is_condition(value.then) and is_condition(value.otherwise)
+    if isinstance(value, Constant):
+        return isinstance(value.value, bool)
+    if isinstance(value, Operation):
+        return value.operator in (*_OPPOSITES, "and", "or", "not")
+    return isinstance(value, ArgumentValue | Input | Unknown) or (
+        isinstance(value, Property) and value.what == "present"
+    )
 
 
 def negated(value: Any) -> Any:
@@ -136,14 +150,53 @@ def compared(operator: str, left: Any, right: Any) -> Any:
     return Operation(operator, (left, right))
 
 
+def least(value: Any, positive: Any = None) -> float:
+    """Return the least that a number may be, as sizes and arguments are not negative; -inf if a size is subtracted.
+
+    Args:
+        value: The number.
+        positive: A number that is at least 1, as what is divided by it has a quotient.
+    """
+    if value == positive:
+        return 1
+    if isinstance(value, Constant):
+        return value.value if isinstance(value.value, int) else -math.inf
+    if isinstance(value, Choice):
+        return min(least(value.then, positive), least(value.otherwise, positive))
+    if not isinstance(value, Operation):
+        return 0
+    bounds = [least(one, positive) for one in value.operands]
+    if value.operator == "-" and isinstance(value.operands[1], Constant):
+        return bounds[0] - bounds[1]
+    if value.operator == "+":
+        return sum(bounds)
+    if value.operator in ("max", "min"):
+        return max(bounds) if value.operator == "max" else min(bounds)
+    return -math.inf if value.operator == "-" or min(bounds) < 0 else 0
+
+
+def is_below_zero(value: Any, divisor: Any) -> bool:
+    """Return whether a dividend is negative in some calls: ``n - 1``. A window that does not fit is not such a call."""
+    return -math.inf < least(value, divisor) < 0
+
+
+def quotient(left: Any, right: Any) -> Any:
+    """Return a quotient of C++ whose dividend may be negative: it rounds towards zero."""
+    down = operation("//", left, right)
+    if isinstance(left, Constant):
+        return down
+    up = operation("-", Constant(0), operation("//", operation("-", Constant(0), left), right))
+    return choice(compared(">=", left, Constant(0)), down, up)
+
+
 def operation(operator: str, left: Any, right: Any) -> Any:
     """Return an arithmetic operation on sizes and numbers."""
     if isinstance(left, Constant) and isinstance(right, Constant):
         a, b = left.value, right.value
         if not isinstance(a, int) or not isinstance(b, int):
             return UNKNOWN
-        if operator in ("//", "%") and b == 0:
-            return UNKNOWN
+        if operator in ("//", "%") and (b <= 0 or a < 0):
+            return UNKNOWN  # C++ rounds towards zero, Python down
         return Constant(
             {
                 "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b if abs(a) < 2**40 and abs(b) < 2**20 else 0,

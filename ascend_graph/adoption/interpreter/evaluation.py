@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import UNKNOWN
+from ascend_graph.adoption.interpreter.variables import changed_names, mutated_names
 
 #: Maximum number of statements and expressions that are evaluated for one function.
 MAX_STEPS = 20000
@@ -38,6 +39,22 @@ class Callee:
     written: frozenset[int] = frozenset()
     #: Names of its own file, if it is in another than the function that calls it.
     scope: FileScope | None = None
+    _changed: frozenset[str] | None = None
+    _mutated: frozenset[str] | None = None
+
+    @property
+    def mutated(self) -> frozenset[str]:
+        """The variables whose lists the function changes in place."""
+        if self._mutated is None:
+            self._mutated = frozenset() if self.is_cpp else mutated_names(self.statements)
+        return self._mutated
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The variables that get another value after their first."""
+        if self._changed is None:
+            self._changed = changed_names([name for name, _ in self.parameters], self.statements)
+        return self._changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +104,10 @@ class Evaluation(ABC):
         self.is_cpp = False
         #: The innermost expression that is not understood, of the expression that is evaluated.
         self.cause = ""
+        #: Variables of the current function that get another value after their first.
+        self.changed: frozenset[str] = frozenset()
+        #: Variables whose lists the current function changes in place.
+        self.mutated: frozenset[str] = frozenset()
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 

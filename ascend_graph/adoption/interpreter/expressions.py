@@ -6,7 +6,17 @@ import ast
 from typing import Any
 
 from ascend_graph.adoption.interpreter.calls import CallEvaluator
-from ascend_graph.adoption.interpreter.conditions import choice, combined, compared, negated, operation, truth
+from ascend_graph.adoption.interpreter.conditions import (
+    choice,
+    combined,
+    compared,
+    is_below_zero,
+    is_condition,
+    negated,
+    operation,
+    quotient,
+    truth,
+)
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_compared, pairs_of
 from ascend_graph.adoption.interpreter.members import member
@@ -73,8 +83,10 @@ class ExpressionEvaluator(CallEvaluator):
                 return operation("-", Constant(0), inner)
             return negated(truth(inner)) if isinstance(node.op, ast.Not) else UNKNOWN
         if isinstance(node, ast.BoolOp):
-            parts = [truth(self.value(node.values[0], scope))]
-            parts += [truth(self.unsure(one, scope)) for one in node.values[1:]]
+            values = [self.value(node.values[0], scope), *(self.unsure(one, scope) for one in node.values[1:])]
+            if not self.is_cpp and not all(map(is_condition, values)):
+                return UNKNOWN  # n or 4 is a number
+            parts = list(map(truth, values))
             return combined("and" if isinstance(node.op, ast.And) else "or", parts)
         if isinstance(node, ast.Compare):
             return self.compared(node, scope)
@@ -149,8 +161,8 @@ class ExpressionEvaluator(CallEvaluator):
             # From the begin on, or back from the end.
             forward = left.offset == 0 and left.is_end == (operator == "-")
             return SizesIterator(left.sizes, right, left.is_end) if forward else UNKNOWN
-        if operator == "/" and self.is_cpp:
-            operator = "//"
+        if operator in ("//", "%") and self.is_cpp and is_below_zero(left, right):
+            return quotient(left, right) if operator == "//" else UNKNOWN
         if operator is None or (operator == "/"):
             return UNKNOWN
         return operation(operator, left, right)

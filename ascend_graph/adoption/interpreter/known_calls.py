@@ -9,7 +9,7 @@ from ascend_graph.adoption.cpp.expressions import FLOAT
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.members import member
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, between, joined, length
-from ascend_graph.adoption.interpreter.tensors import default_of, new_like, new_tensor, with_option
+from ascend_graph.adoption.interpreter.tensors import default_of, is_tensor, new_like, new_tensor, with_option
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -69,7 +69,7 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
     if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
         return new_like(arguments, keywords)
     if last in _ALLOCATORS and len(arguments) >= 2:
-        return new_tensor(arguments[0], None, arguments[1:2], keywords)
+        return _allocated(last, arguments, keywords)
     if last == "<default>":
         return default_of(str(arguments[0].value) if isinstance(arguments[0], Constant) else "")
     if last in ("value_or_else", "npu_format_cast") and arguments:
@@ -107,8 +107,30 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return _wrapped(last, arguments)
     if last == FLOAT:
         # Arithmetic with fractions is not that of sizes.
-        return arguments[0] if isinstance(arguments[0], Constant | ArgumentValue) else UNKNOWN
+        number = arguments[0]
+        if isinstance(number, Constant) and type(number.value) is int:
+            return Constant(float(number.value))
+        return number if isinstance(number, Constant | ArgumentValue) else UNKNOWN
     return None
+
+
+def _allocated(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return what an allocator of torch_npu makes: of sizes and options, or of a tensor with other sizes or options."""
+    first, second = arguments[:2]
+    if not is_tensor(first):
+        return new_tensor(first, None, arguments[1:2], keywords)
+    if isinstance(first, Choice):
+        return UNKNOWN
+    options = [member(first, "options")]
+    if isinstance(second, Options):
+        return new_tensor(member(first, "sizes"), None, [second.over(options[0])], keywords)
+    if isinstance(second, Sizes | Assembled) or "ormat" not in last.removesuffix("ithout_format").removesuffix(
+        "ithoutFormat"
+    ):
+        return new_tensor(second, None, options, keywords)
+    # (tensor, format), (tensor, format, keep); a third argument that is no bool is the format of sizes that are unknown.
+    keeps = len(arguments) == 2 or (isinstance(arguments[2], Constant) and isinstance(arguments[2].value, bool))
+    return new_tensor(member(first, "sizes"), None, options, keywords) if keeps else UNKNOWN
 
 
 def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -> Any:

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import unread_text
 from ascend_graph.adoption.interpreter.values import UNKNOWN, Constant, Device, Dtype
 from ascend_graph.prototypes.dtypes import DataType
 
@@ -36,7 +37,7 @@ def text_of(node: ast.expr) -> str:
     >>> text_of(ast.parse("count(x.sizes())[0]", mode="eval").body)
     'count(x.sizes())[0]'
     """
-    text = " ".join(re.sub(r"<[a-z ]+>(?=[ (])", "", ast.unparse(node)).split())
+    text = " ".join((unread_text(node) or re.sub(r"<[a-z ]+>(?=[ (])", "", ast.unparse(node))).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

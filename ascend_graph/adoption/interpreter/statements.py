@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import FORGET
-from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEvaluator
+from ascend_graph.adoption.interpreter.assignments import CHECKS, RAISES, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
@@ -35,12 +35,14 @@ MAX_ROUNDS = 16
 
 
 def never_holds(statement: ast.stmt) -> bool:
-    """Return whether a statement is ``TORCH_CHECK(false, …)`` or ``assert False``."""
+    """Return whether a statement is ``TORCH_CHECK(false, …)``, ``AT_ERROR(…)`` or ``assert False``."""
     test: ast.expr | None = None
     if isinstance(statement, ast.Assert):
         test = statement.test
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.args:
         call = statement.value
+        if called_name(call) in RAISES:
+            return True
         test = call.args[0] if isinstance(call.func, ast.Name) and call.func.id in CHECKS else None
     return isinstance(test, ast.Constant) and test.value is False
 
@@ -73,8 +75,8 @@ class Interpreter(AssignmentEvaluator):
                 scope[name] = arguments[number]
             else:
                 scope[name] = UNKNOWN if default is None else self.value(default, {})
-        before = self.is_cpp, self.lookup, self.constants
-        self.is_cpp = callee.is_cpp
+        before = self.is_cpp, self.lookup, self.constants, self.changed, self.mutated
+        self.is_cpp, self.changed, self.mutated = callee.is_cpp, callee.changed, callee.mutated
         if callee.scope is not None:
             self.lookup, self.constants = callee.scope.lookup, dict(callee.scope.constants)
         self.depth += 1
@@ -83,7 +85,7 @@ class Interpreter(AssignmentEvaluator):
             self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
-            self.is_cpp, self.lookup, self.constants = before
+            self.is_cpp, self.lookup, self.constants, self.changed, self.mutated = before
         return Constant(None) if result is NOTHING else result
 
     def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:
@@ -140,6 +142,7 @@ class Interpreter(AssignmentEvaluator):
         ):
             return False
         target, item = step.targets[0], step.value.right
+        target = target.value if isinstance(target, ast.Starred) else target
         same = (
             isinstance(target, ast.Name) and isinstance(step.value.left, ast.Name) and target.id == step.value.left.id
         )

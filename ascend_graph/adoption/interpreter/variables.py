@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -15,9 +17,86 @@ from ascend_graph.adoption.interpreter.values import (
     NewTensor,
     Record,
     Unknown,
+    allocations,
 )
 
 _INNER = frozenset({"begin", "end", "rbegin", "rend", "data", "back", "front", "at"})
+
+
+#: Methods of containers that change them.
+_CHANGING = frozenset(
+    {
+        "push_back",
+        "emplace_back",
+        "pop_back",
+        "resize",
+        "assign",
+        "insert",
+        "emplace",
+        "erase",
+        "clear",
+        "append",
+        "swap",
+    }
+)
+
+
+_CHANGING_LISTS = _CHANGING | {"extend", "remove", "reverse", "sort", "pop"}
+
+
+def changed_names(parameters: Iterable[str], statements: Iterable[ast.stmt]) -> frozenset[str]:
+    """Return the variables of a function that get another value after their first.
+
+    >>> sorted(changed_names(["n"], ast.parse("m = n; v = []; v.append(m); k = 1; k = 2").body))
+    ['k', 'v']
+    """
+    stored, found = Counter(parameters), set()
+    for statement in statements:
+        for one in ast.walk(statement):
+            if isinstance(one, ast.Starred) and isinstance(one.ctx, ast.Store):
+                found |= {inner.id for inner in ast.walk(one) if isinstance(inner, ast.Name)}
+            elif isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+                stored[one.id] += 1
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING:
+                found |= {inner.id for inner in [one.func.value] if isinstance(inner, ast.Name)}
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in (FORGET, SET_ITEM):
+                given = one.args if one.func.id == FORGET else one.args[:1]
+                found |= {inner.id for inner in given if isinstance(inner, ast.Name)}
+    return frozenset(found | {name for name, count in stored.items() if count > 1})
+
+
+def mutated_names(statements: Iterable[ast.stmt]) -> frozenset[str]:
+    """Return the variables of a Python function whose lists it changes in place.
+
+    >>> sorted(mutated_names(ast.parse("a.append(1); b[0] = 2; c += [3]; del d[0]; e = f").body))
+    ['a', 'b', 'c', 'd']
+    """
+    found: set[str] = set()
+    for one in (inner for statement in statements for inner in ast.walk(statement)):
+        owner: ast.expr | None = None
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store | ast.Del):
+            owner = one.value
+        elif isinstance(one, ast.AugAssign):
+            owner = one.target
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING_LISTS:
+            owner = one.func.value
+        if isinstance(owner, ast.Name):
+            found.add(owner.id)
+    return frozenset(found)
+
+
+def forget_names(names: Iterable[ast.Name], scope: dict[str, Any]) -> None:
+    """Make variables unknown."""
+    for one in names:
+        scope[one.id] = UNKNOWN
+
+
+def forget_memory(held: Any, scope: dict[str, Any], unknown: Unknown) -> None:
+    """Make the variables unknown that may be the same tensor."""
+    same = {*allocations(held)}
+    for name, value in scope.items():
+        if same & {*allocations(value)} or (isinstance(held, Input) and value == held):
+            scope[name] = unknown
 
 
 def forget_assigned(statement: ast.stmt, scope: dict[str, Any]) -> None:

@@ -145,9 +145,16 @@ class _Writer:
                 whole = one == Slice(one.tensor)
                 bounds = "" if whole else f"[{one.start or ''}:{'' if one.stop is None else one.stop}]"
                 parts.append(f"*{self.known(one.tensor)}.shape{bounds}")
+            elif isinstance(one, ArgumentValue) and self.is_shape(one.name):
+                parts.append(f"*{one.name}")
             else:
                 parts.append(self.number(one))
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def is_shape(self, name: str) -> bool:
+        """Return whether an argument is a list of integers."""
+        argument = self.arguments.get(name)
+        return argument is not None and argument.kind is ArgumentKind.INT and argument.list_depth == 1
 
     def known(self, tensor: str) -> str:
         """Return a tensor's name if it is an argument."""
@@ -180,7 +187,8 @@ class _Writer:
             return f"{self.known(value.tensor)}.shape[{value.axis}]"
         if isinstance(value, ArgumentValue):
             argument = self.arguments.get(value.name)
-            if argument is None or argument.is_tensor or argument.kind not in (ArgumentKind.INT, ArgumentKind.BOOL):
+            number = argument is not None and argument.kind in (ArgumentKind.INT, ArgumentKind.BOOL)
+            if argument is None or not number or argument.list_depth:
                 raise UncertainError(f"{value.name} is not certainly a number")
             return value.name
         if isinstance(value, Property) and value.what in ("rank", "numel", "len"):

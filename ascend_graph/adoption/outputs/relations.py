@@ -54,6 +54,22 @@ def output_names(schema: OpSchema) -> list[str]:
     return names
 
 
+def undeclared_aliases(computed: Outcome, schema: OpSchema) -> list[str]:
+    """Return a sentence on the arguments that a kernel returns, and the schema says that it does not."""
+    returned = computed.returned
+    items = returned.items if isinstance(returned, Several | Sizes) else (returned,)
+    names = [
+        one.name
+        for one, declared in zip(items, schema.returns, strict=False)
+        if isinstance(one, Input) and declared.alias_of is None
+    ]
+    if not names:
+        return []
+    return [
+        f"the kernel returns {', '.join(names)} itself, which the schema has to say: Tensor(a!) {names[0]} and -> Tensor(a!)"
+    ]
+
+
 def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str:
     """Return the shape relation of a function's outcome.
 
