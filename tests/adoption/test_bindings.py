@@ -60,7 +60,8 @@ CALLS = {
     "two phases": "aclnnScaleGetWorkspaceSize(x, mask, factor, stride, y, &size, &executor);",
     "a template": "EXEC_NPU_CMD<NAME>(x, mask, factor, stride, y);",
     "another macro": "RUN_ACLNN(aclnnScale, x, mask, factor, stride, y);",
-    "values made from arguments": "auto m = c10::value_or_else(mask, [] { return at::Tensor(); }); auto f = static_cast<float>(factor);"
+    "values made from arguments": "auto m = c10::value_or_else(mask, [] { return at::Tensor(); }); "
+    "auto f = static_cast<float>(factor);"
     " EXEC_NPU_CMD_ADV(aclnnScale, x.contiguous(), m, f, stride, y);",
 }
 
@@ -101,7 +102,8 @@ AGAINST = {
     ),
     "too few": ("EXEC_NPU_CMD(aclnnScale, x, mask, factor, y);", "the call passes 4 arguments, and aclnnScale has 5"),
     "two functions": (
-        "if (stride > 1) { EXEC_NPU_CMD(aclnnScale, x, mask, factor, stride, y); } else { EXEC_NPU_CMD(aclnnScaleV2, x, y); }",
+        "if (stride > 1) { EXEC_NPU_CMD(aclnnScale, x, mask, factor, stride, y); "
+        "} else { EXEC_NPU_CMD(aclnnScaleV2, x, y); }",
         "calls 2 functions: aclnnScale, aclnnScaleV2",
     ),
     "a launch, too": (CALL + " ACLRT_LAUNCH_KERNEL(scale_more)(1, stream, y);", "launches scale_more"),
@@ -131,10 +133,12 @@ def test_a_hand_written_converter_names_the_prototype(adopted: Adopt) -> None:
             "ops.py": "import torch, torchair\nfrom torchair import ge\n"
             "lib = torch.library.Library('mine', 'DEF')\n"
             "lib.define('times(Tensor data, Tensor? mask=None, float factor=1.0) -> Tensor')\n"
-            "@torch.library.register_fake('mine::times')\ndef fake(data, mask=None, factor=1.0):\n    return torch.empty_like(data)\n"
+            "@torch.library.register_fake('mine::times')\ndef fake(data, mask=None, factor=1.0):\n"
+            "    return torch.empty_like(data)\n"
             "@torchair.register_fx_node_ge_converter(torch.ops.mine.times.default)\n"
             "def convert(data, mask=None, factor=1.0, meta_outputs=None):\n"
-            "    return ge.custom_op('Scale', inputs={'x': data, 'mask': mask}, attrs={'factor': ge.attr.Float(factor), 'stride': ge.attr.Int(1)},"
+            "    return ge.custom_op('Scale', inputs={'x': data, 'mask': mask}, "
+            "attrs={'factor': ge.attr.Float(factor), 'stride': ge.attr.Int(1)},"
             " outputs=['y'])\n",
         }
     )
@@ -146,7 +150,8 @@ def test_a_hand_written_converter_names_the_prototype(adopted: Adopt) -> None:
 def test_an_operator_that_graphs_cannot_have_is_impossible(adopted: Adopt) -> None:
     report = adopted(
         {
-            "ops.cpp": 'TORCH_LIBRARY(mine, m) { m.def("version() -> str"); m.def("log(str text) -> ()"); m.def("n(Tensor x) -> int"); }'
+            "ops.cpp": 'TORCH_LIBRARY(mine, m) { m.def("version() -> str"); m.def("log(str text) -> ()"); '
+            'm.def("n(Tensor x) -> int"); }'
         }
     )
     assert {one.state for one in report.decisions} == {State.IMPOSSIBLE}
@@ -156,7 +161,8 @@ def test_a_call_without_effects_in_its_schema_is_not_bound_to_ge(adopted: Adopt)
     report = adopted(
         {
             "ops.cpp": "void put(const at::Tensor &x, const at::Tensor &cache) { EXEC_NPU_CMD(aclnnPut, x, cache); }\n"
-            'TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor cache) -> ()"); m.impl("put", torch::kPrivateUse1, &put); }'
+            'TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor cache) -> ()"); m.impl("put", '
+            "torch::kPrivateUse1, &put); }"
         }
     )
     one = decision(report, "mine::put")
@@ -170,7 +176,8 @@ def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
         {
             "op_host/scale_def.cpp": OP_DEF.replace("Scale", "AdoptedScale"),
             "ops.cpp": f"at::Tensor scale({PARAMETERS.replace('factor', 'by')}) {{ {body.replace('Scale', 'AdoptedScale')} }}\n"
-            'TORCH_LIBRARY(adopted_test, m) { m.def("scale(Tensor x, Tensor? mask=None, float by=1.0, int stride=1) -> Tensor");'
+            'TORCH_LIBRARY(adopted_test, m) { m.def("scale(Tensor x, Tensor? mask=None, float by=1.0, '
+            'int stride=1) -> Tensor");'
             ' m.impl("scale", torch::kPrivateUse1, &scale); }\n',
         }
     )
@@ -188,10 +195,12 @@ def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
 def test_an_operator_command_is_named_in_the_reason(adopted: Adopt) -> None:
     report = adopted(
         {
-            "ops.cpp": "at::Tensor crop(const at::Tensor &x) { at::Tensor y = at::empty_like(x); at_npu::native::OpCommand cmd;\n"
+            "ops.cpp": "at::Tensor crop(const at::Tensor &x) { at::Tensor y = at::empty_like(x); "
+            "at_npu::native::OpCommand cmd;\n"
             'cmd.Name("Crop").Input(x).Output(y).Run(); return y; }\n'
             "at::Tensor same(at::Tensor x) { launch(x); return x; }\n"
-            'TORCH_LIBRARY(mine, m) { m.def("crop(Tensor x) -> Tensor", &crop); m.def("same(Tensor(a!) x) -> Tensor", &same); }\n'
+            'TORCH_LIBRARY(mine, m) { m.def("crop(Tensor x) -> Tensor", &crop); '
+            'm.def("same(Tensor(a!) x) -> Tensor", &same); }\n'
         }
     )
     crop, same = report.decisions

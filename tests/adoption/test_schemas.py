@@ -57,7 +57,8 @@ FORMS = {
     + "\nTORCH_LIBRARY(mine, m) { m.def(SCHEMA); }",
     "macro of definitions": '#define DEF(s) m.def(s)\nTORCH_LIBRARY(mine, m) { DEF("f(Tensor x) -> Tensor"); }',
     "old": 'static auto r = torch::RegisterOperators().op("mine::f(Tensor x) -> Tensor");',
-    "inferred": 'TORCH_LIBRARY(mine, m) { m.def("f", &f); }\nat::Tensor f(const at::Tensor &x) { return at::empty_like(x); }',
+    "inferred": 'TORCH_LIBRARY(mine, m) { m.def("f", &f); }\n'
+    "at::Tensor f(const at::Tensor &x) { return at::empty_like(x); }",
 }
 
 
@@ -78,11 +79,13 @@ def test_tags_before_the_function_are_not_the_function(tags: str, adopted: Adopt
 
 
 PYTHON = {
-    "custom_op": "@torch.library.custom_op('mine::f', mutates_args=())\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return g(x)\n",
+    "custom_op": "@torch.library.custom_op('mine::f', mutates_args=())\n"
+    "def f(x: torch.Tensor) -> torch.Tensor:\n    return g(x)\n",
     "define": "torch.library.define('mine::f', '(Tensor x) -> Tensor')\n",
     "library": "lib = torch.library.Library('mine', 'DEF')\nlib.define('f(Tensor x) -> Tensor')\n",
     "library with a name": "NAME = 'mine'\nlib = Library(NAME, 'FRAGMENT')\nlib.define('f(Tensor x)' + ' -> Tensor')\n",
-    "custom_op of a function": "def f(x: torch.Tensor) -> torch.Tensor: ...\ng = torch.library.custom_op('mine::f', f, mutates_args=())\n",
+    "custom_op of a function": "def f(x: torch.Tensor) -> torch.Tensor: ...\n"
+    "g = torch.library.custom_op('mine::f', f, mutates_args=())\n",
     "custom_op called twice": "def f(x: torch.Tensor) -> torch.Tensor: ...\n"
     "g = torch.library.custom_op('mine::f', mutates_args=())(f)\n",
     "direct": "LIB = Library('mine', 'FRAGMENT')\ndef f(x: torch.Tensor) -> torch.Tensor: ...\n"
@@ -99,8 +102,10 @@ def test_every_form_of_a_definition_in_python_is_found(form: str, adopted: Adopt
 def test_bad_input_is_reported_with_its_line_and_the_rest_goes_on(adopted: Adopt) -> None:
     report = adopted(
         {
-            "csrc/ops.cpp": 'TORCH_LIBRARY(mine, m) {\n  m.def("f(Tensor x) -> " + kind);\n  m.def("broken(Tensor x");\n'
-            '  m.def("good(Tensor x) -> ()");\n}\nTORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("h(Tensor x) -> ()"); }\n',
+            "csrc/ops.cpp": 'TORCH_LIBRARY(mine, m) {\n  m.def("f(Tensor x) -> " + kind);\n'
+            '  m.def("broken(Tensor x");\n'
+            '  m.def("good(Tensor x) -> ()");\n}\n'
+            'TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("h(Tensor x) -> ()"); }\n',
             "csrc/open.cpp": 'TORCH_LIBRARY(mine, m) { m.def("k(Tensor x) -> ()");\n',
             "csrc/binary.cpp": "TORCH_LIBRARY\0\0",
             "bad.py": "import torch.library\ndef f(:\n",
@@ -147,7 +152,8 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
         {
             "third_party/a.cpp": definition,
             "tests/b.cpp": definition,
-            "c.cpp": 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("add", &add); }\nat::Tensor add(at::Tensor x) { return x; }',
+            "c.cpp": 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("add", &add); }\n'
+            "at::Tensor add(at::Tensor x) { return x; }",
         }
     )
     assert report.decisions == ()
@@ -229,8 +235,10 @@ def test_a_library_that_is_made_for_a_dispatch_key_implements_for_that_key(adopt
     report = adopted(
         {
             "library.py": "import torch\nfrom torch.library import Library, impl\n\n"
-            'DEFINED = Library("mine", "DEF")\nDEFINED.define("f(Tensor x) -> Tensor")\nDEFINED.define("g(Tensor x) -> Tensor")\n'
-            'METAS = Library("mine", "IMPL", "Meta")\n\n\n@impl(METAS, "f")\ndef f_meta(x):\n    return torch.empty_like(x)\n\n\n'
+            'DEFINED = Library("mine", "DEF")\nDEFINED.define("f(Tensor x) -> Tensor")\n'
+            'DEFINED.define("g(Tensor x) -> Tensor")\n'
+            'METAS = Library("mine", "IMPL", "Meta")\n\n\n@impl(METAS, "f")\ndef f_meta(x):\n'
+            "    return torch.empty_like(x)\n\n\n"
             'METAS.impl("g", f_meta)\n'
         }
     )

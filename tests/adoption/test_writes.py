@@ -91,9 +91,11 @@ def test_copies_of_a_header_are_one_definition(adopted: Adopt) -> None:
         {
             "one/common.hpp": header,
             "two/common.hpp": header,
-            "three/aclnn_add.h": "aclnnStatus aclnnAddScalarGetWorkspaceSize(const aclTensor *x, const aclScalar *n, aclTensor *y, "
+            "three/aclnn_add.h": "aclnnStatus aclnnAddScalarGetWorkspaceSize(const aclTensor *x, "
+            "const aclScalar *n, aclTensor *y, "
             "uint64_t *workspaceSize, aclOpExecutor **executor);",
-            "three/f.cpp": "at::Tensor f(at::Tensor x, at::Tensor n) { auto y = at::empty_like(x); auto s = scalar_of(n);\n"
+            "three/f.cpp": "at::Tensor f(at::Tensor x, at::Tensor n) { auto y = at::empty_like(x); "
+            "auto s = scalar_of(n);\n"
             'EXEC_NPU_CMD(aclnnAddScalar, x, s, y); return y; }\nPYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
         }
     )

@@ -292,8 +292,10 @@ def test_copies_of_the_toolkit_s_headers_are_not_read(repository: Path) -> None:
     write(
         repository,
         {
-            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\nLeftover rest;',
-            "common/old/tiling/cache.h": '#include "register/tuning_tiling_registry.h"\nusing tuningtiling::TilingItem;',
+            "math/add/op_host/add_def.cpp": '#include "old/tiling/cache.h"\n#include "register/other.h"\n'
+            "Leftover rest;",
+            "common/old/tiling/cache.h": '#include "register/tuning_tiling_registry.h"\n'
+            "using tuningtiling::TilingItem;",
             "common/old/tiling/register/tuning_tiling_registry.h": copy,
             "common/register/tuning_tiling_registry.h": copy,
             "common/register/other.h": "#pragma once\nstruct Leftover {};",
