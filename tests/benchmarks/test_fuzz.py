@@ -22,7 +22,7 @@ from benchmarks.fuzz.deploy import reference_function
 from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
 from benchmarks.fuzz.known import KNOWN, known_fault
-from benchmarks.fuzz.minimize import minimized
+from benchmarks.fuzz.minimize import minimized, valid
 from benchmarks.fuzz.modes import ModeResult, cpu_results, prepare
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
@@ -79,6 +79,16 @@ def test_a_line_alone_is_a_program_of_that_line() -> None:
     line = next(line for line in LINES["write"] if "cumsum_" in line[1])
     found = next(p for seed in range(20) if (p := generate_line(line, seed)) is not None)
     assert "cumsum_" in found.nodes[-1].text
+
+
+def test_a_write_to_what_the_same_call_reads_is_not_drawn() -> None:
+    column = ("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", ("x0",), ("v0",))
+    made = program(column, ("{0}.copy_({1})", ("x0", "v0"), ()), outputs=("x0",))
+    square = replace(made, inputs=(replace(made.inputs[0], sizes=("a", "a")),))
+    assert not valid(square)  # its values depend on the order in which copy_ goes over the rows
+    assert valid(program(("{0}.add_({0})", ("x0",), ()), ("{0}[0].copy_({0}[-1])", ("x0",), ()), outputs=("x0",)))
+    doubled = program(("{0}.as_strided((2, 2), (1, 1))", ("x0",), ("v0",)), ("{0}.mul_(2)", ("v0",), ()), outputs=("n",))
+    assert not valid(doubled)
 
 
 # ---------------------------------------------------------------------------------------------------------------
