@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,6 +50,7 @@ from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
+from ascend_graph.registration.writing.lazy_bits import register_lazy_bits
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
 from ascend_graph.shapes.declared_dtypes import complete_relation
@@ -460,10 +460,11 @@ class _Planner:
     # ----------------------------------------------------------------------------------------------- writes and gradient
 
     def plan_mutation(self) -> None:
-        """Plan the functionalization of calls that write, unless the operator has a rule of its own."""
+        """Plan the functionalization of calls that write, unless the operator has a rule of its own; and their lazy tensors."""
         overload, request, binding = self.request.overload, self.request, self.binding
         if not any(argument.mutated for argument in binding.schema.arguments):
             return
+        self.changes.lazy_bits = HandleChange(lambda: register_lazy_bits(self.overload), stacks=False)
         if overload is not None and self.before.mutation is None and has_own_rule(overload):
             return
         self.changes.mutation = HandleChange(

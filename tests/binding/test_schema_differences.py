@@ -70,7 +70,9 @@ def test_the_schema_that_is_proposed_is_right(library: torch.library.Library) ->
 
 
 @pytest.mark.parametrize("relation", ["x[n] -> y[n]", "x[n] -> x"])
-def test_an_operator_that_returns_a_view_is_named_with_its_schema(library: torch.library.Library, relation: str) -> None:
+def test_an_operator_that_returns_a_view_is_named_with_its_schema(
+    library: torch.library.Library, relation: str
+) -> None:
     library.define("view(Tensor(a) x, Tensor(b!) seen) -> Tensor(a)")
     library.impl("view", lambda x, seen: (x.view(-1), seen.add_(1))[0], "PrivateUse1")
     match = (

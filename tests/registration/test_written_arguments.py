@@ -449,3 +449,41 @@ def test_a_copy_of_a_written_input_is_apart_from_it(
     assert_as_eager(run, compiled(run), (numbers(4, 6), numbers(4, 6)))
     torch._dynamo.reset()
     assert_apart(compiled(run), numbers(4, 6), numbers(4, 6))
+
+
+LAZY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "nothing is returned": (lambda ops, x, z: ops.total(x, z), lambda x, z: x * 10 + z),
+    "it is returned": (lambda ops, x, z: ops.returning(x, z), lambda x, z: x * 10 + z),
+    "another is returned": (lambda ops, x, z: ops.optional(z, x), lambda x, z: x * 10 + z),
+    "two are written": (lambda ops, x, z: ops.pair(x, z.clone()), lambda x, z: x * 10 + 1),
+    "in a list": (lambda ops, x, z: ops.list([z.clone(), x], z), lambda x, z: x * 10 + z + 1),
+    "by name": (lambda ops, x, z: ops.named(total=x, x=z, amount=10), lambda x, z: x * 10 + z - 1),
+}
+
+
+@pytest.mark.parametrize("case", LAZY.values(), ids=LAZY)
+@pytest.mark.parametrize("arranged", ["negated", "imaginary", "conjugated"])
+def test_a_lazily_negated_or_conjugated_tensor_is_written(ops: SimpleNamespace, case: Any, arranged: str) -> None:
+    write, expected = case
+    conjugated = torch.complex(numbers(3), numbers(3) + 1).npu().conj()
+    arrangements = {"negated": torch._neg_view(numbers(3).npu()), "imaginary": conjugated.imag}
+    x, z = arrangements.get(arranged, conjugated), numbers(3).npu()
+    wanted = expected(x.clone(), z)
+    returned = write(ops, x, z)
+    torch.testing.assert_close(x.clone(), wanted)
+    if case is LAZY["it is returned"]:
+        assert returned.data_ptr() == x.data_ptr()
+        torch.testing.assert_close(returned.clone(), wanted)
+    if case is LAZY["another is returned"]:
+        torch.testing.assert_close(returned, z + 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_lazily_negated_tensor_is_written_in_graphs(ops: SimpleNamespace, mode: Any) -> None:
+    compiled = mode(lambda x, z: (ops.total(x, z), ops.optional(z, x), x * 1)[1:])
+    for size in (3, 4):
+        x, z = torch._neg_view(numbers(size).npu()), numbers(size).npu()
+        wanted = (x * 10 + z) * 10 + z
+        results = compiled(x, z)
+        for found, right in zip((*results, x.clone()), (z + 1, wanted, wanted), strict=True):
+            torch.testing.assert_close(found, right)
