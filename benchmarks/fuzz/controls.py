@@ -75,6 +75,18 @@ def without_bits(program: FuzzProgram) -> FuzzProgram:
     return replace(program, inputs=plain)
 
 
+def without_overlaps(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with inputs, and results of ``expand``, whose elements have memory of their own."""
+    overlapping = ("expanded", "windows")
+    inputs = tuple(replace(i, layout="plain") if i.layout in overlapping else i for i in program.inputs)
+    copied = ".contiguous()"
+    nodes = tuple(replace(n, text=n.text + copied) if n.targets and "expand(" in n.text else n for n in program.nodes)
+    feeds = tuple(
+        replace(n, text=n.text.replace(".shape)", f".shape){copied}")) if "op0(" in n.text else n for n in nodes
+    )
+    return replace(program, inputs=inputs, nodes=feeds)
+
+
 def without_input_views(program: FuzzProgram) -> FuzzProgram:
     """Return the program with None in the place of outputs that share memory with an argument."""
     from benchmarks.fuzz.modes import cpu_results

@@ -87,7 +87,9 @@ def test_a_write_to_what_the_same_call_reads_is_not_drawn() -> None:
     square = replace(made, inputs=(replace(made.inputs[0], sizes=("a", "a")),))
     assert not valid(square)  # its values depend on the order in which copy_ goes over the rows
     assert valid(program(("{0}.add_({0})", ("x0",), ()), ("{0}[0].copy_({0}[-1])", ("x0",), ()), outputs=("x0",)))
-    doubled = program(("{0}.as_strided((2, 2), (1, 1))", ("x0",), ("v0",)), ("{0}.mul_(2)", ("v0",), ()), outputs=("n",))
+    doubled = program(
+        ("{0}.as_strided((2, 2), (1, 1))", ("x0",), ("v0",)), ("{0}.mul_(2)", ("v0",), ()), outputs=("n",)
+    )
     assert not valid(doubled)
 
 
