@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
-from benchmarks.fuzz.programs import FuzzProgram
+import torch
+
+from benchmarks.fuzz.operators import FuzzOperator
+from benchmarks.fuzz.programs import FuzzProgram, make_arguments
+from benchmarks.operators.trees import tensors
 
 #: Messages as regular expressions, and causes, which may use the groups of the match.
 CAUSES: tuple[tuple[str, str], ...] = (
@@ -26,6 +32,28 @@ CAUSES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+def writes_what_is_kept(program: FuzzProgram) -> bool:
+    """Return whether the program writes to a tensor that ``backward=`` keeps of an earlier call of the operator.
+
+    An operator keeps its inputs, and in the form ``saved`` its outputs, too; autograd goes by the same versions.
+    """
+    kept: list[tuple[torch.Tensor, int]] = []
+    scope = program.scope()
+
+    def keeping(op: FuzzOperator, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            outputs = function(*args, **kwargs)
+            kept.extend((t, t._version) for t in tensors([args, outputs if op.form == "saved" else None]))
+            return outputs
+
+        return call if op.backward else function
+
+    scope |= {f"op{i}": keeping(op, scope[f"op{i}"]) for i, op in enumerate(program.operators)}
+    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
+    exec("\n".join(node.line() for node in program.nodes), scope)
+    return any(t._version != version for t, version in kept)
+
+
 def cause_of(message: str, program: FuzzProgram) -> str:
     """Return the cause that a refusal names, or an empty text."""
     silent = any(not (op.backward or op.forward) for op in program.operators)
@@ -33,8 +61,7 @@ def cause_of(message: str, program: FuzzProgram) -> str:
         return "forward mode over an operator that has no forward rule"
     if "Batching rule not implemented" in message and any(op.batch is None for op in program.operators):
         return "torch.vmap over an operator that declares no batch="
-    writes = any(not node.targets for node in program.nodes) or any(op.in_place for op in program.operators)
-    if writes and "modified by an inplace operation" in message and any(op.backward for op in program.operators):
+    if "modified by an inplace operation" in message and writes_what_is_kept(program):
         return "a program that writes to a tensor that backward= keeps"
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):

@@ -212,6 +212,39 @@ def test_a_refusal_names_its_cause() -> None:
     assert cause_of(f"{dtypes.replace('%eq', '%add')} : [num_users=1]", made) == ""
 
 
+_MODIFIED = (
+    "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "lines", "named"),
+    [
+        ("pair", ("op0({0})", "{0}.add_(1)"), True),
+        ("pair", ("op0({0})", "{0}[1:].add_(1)"), True),
+        ("pair", ("{0}.add_(1)", "op0({0})"), False),
+        ("pair", ("op0({0}.clone())", "{0}.add_(1)"), False),
+        ("pair", ("op0({0}).add_(1)",), False),
+        ("saved", ("op0({0}).add_(1)",), True),
+    ],
+)
+def test_a_write_to_what_a_gradient_keeps_is_known_by_the_program(
+    form: str, lines: tuple[str, ...], named: bool
+) -> None:
+    kept = FuzzOperator(
+        "Kept",
+        (InputSpec("x", "required", ("n",), label="x"),),
+        (),
+        (FuzzOutput("y", ("n",), ("n",), (1.0,)),),
+        ("float32",),
+        order=(0,),
+        backward=True,
+        form=form,
+    )
+    made = program(("{0} * 1", ("x0",), ("v0",)), *((line, ("v0",), ()) for line in lines), outputs=("v0",))
+    assert bool(cause_of(_MODIFIED, replace(made, operators=(kept,)))) == named
+
+
 def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs/wheel-faults.md").read_text()
     assert all(f"| `{fault.name}` |" in page for fault in KNOWN)
