@@ -22,7 +22,7 @@ from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
-from ascend_graph.registration.writing.base_layouts import keep_base_layouts
+from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 
 #: Packages of TorchAir's compilers; the second is loaded once a program is compiled for it.
@@ -102,6 +102,8 @@ def _install(compiler: Any, package: str) -> None:
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
+        if captured and has_registered(graph.graph):
+            check_input_sizes(graph.graph)
         compiled = original(self, prepared(graph, captured=captured), example_inputs)
         if captured:
             return compiled
