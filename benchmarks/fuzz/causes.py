@@ -24,7 +24,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"required parameter '(?P<name>\w+)' is null\s+arguments: .*\b(?P=name)=\[\]", "an empty list is a null pointer, which the function refuses where the list is required"),
     (r"node \w+ \((?P<op>\w+)\): \w+ is DOUBLE; expected FLOAT", "GE's {op} has no DOUBLE"),
     (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
-    (r"ValueError: unable to parse expression: unsupported binOP", "TorchAir has no form for the expression of a size"),
+    (r"ValueError: unable to parse expression: unsupported (binOP|function)", "TorchAir has no form for the expression of a size"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
     (r"mutable TensorLists with negation inputs.*aten::_foreach_copy_", "npugraph_ex copies later inputs into earlier ones, and PyTorch's copy of lists takes none by its negation"),
     (r"EmbeddingDenseGrad is not support when num_weights or padding_idx is Tensor", "TorchAir takes no gradient of an embedding whose rows change in number"),

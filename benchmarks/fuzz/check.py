@@ -76,6 +76,11 @@ def judge(program: FuzzProgram, finding: FuzzFinding, expected: Sequence[modes.M
             )
     if name := known_fault(program, finding):
         return "known", name
+    device = modes.ON_DEVICE.get(finding.mode)
+    if device and finding.kind == "raises" and not program.operators:
+        _, same = run_mode(program, device, expected)
+        if same is not None and same.key()[1:] == finding.key()[1:]:
+            return "refused", "PyTorch's own tracing refuses it on the device"
     return "", ""
 
 

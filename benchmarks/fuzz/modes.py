@@ -26,6 +26,8 @@ COPIES = "_copies"
 CONTROLS = {
     **{transform: f"{transform}_cpu" for transform in TRANSFORMS}, "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
 }  # fmt: skip
+#: The same of a mode, by PyTorch's tracing on the device, whose fake kernels are others.
+ON_DEVICE = {mode: f"device_{control}" for mode, control in CONTROLS.items() if control.startswith("traced")}
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
     name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix("_dynamic")
-    backend = "aot_eager" if name == "traced" else _backend(name)
+    backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name)
     options = {} if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False

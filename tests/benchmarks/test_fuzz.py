@@ -18,6 +18,7 @@ from benchmarks.fuzz import compare, planted, reference
 from benchmarks.fuzz.arrangements import ARRANGEMENTS, recomputed
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
+from benchmarks.fuzz.check import judge, run_mode
 from benchmarks.fuzz.deploy import reference_function
 from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
@@ -243,6 +244,26 @@ def test_a_write_to_what_a_gradient_keeps_is_known_by_the_program(
     )
     made = program(("{0} * 1", ("x0",), ("v0",)), *((line, ("v0",), ()) for line in lines), outputs=("v0",))
     assert bool(cause_of(_MODIFIED, replace(made, operators=(kept,)))) == named
+
+
+@pytest.mark.parametrize("squeezed", [True, False])
+def test_what_pytorchs_tracing_refuses_on_the_device_alone_is_known(squeezed: bool) -> None:
+    lines = (
+        ("F.linear({0}, {0}.reshape(-1, {0}.shape[-1]))", ("x0",), ("v0",)),
+        ("torch.atleast_2d({0})", ("v0",), ("v1",)),
+        ("{0}.squeeze(0).reshape(-1)", ("v0",), ("v2",)),
+    )
+    made = program(*lines, outputs=("v1", "v2") if squeezed else ("v1",))
+    made = replace(made, inputs=(replace(made.inputs[0], grad=True),), sizes=({"a": 4},))
+    prepare()
+    expected = cpu_results(made)
+    _, finding = run_mode(made, "npugraph_ex", expected)
+    assert finding is None or squeezed
+    finding = finding or FuzzFinding("program 1", "npugraph_ex", "raises", "AssertionError: incorrect out shape")
+    assert judge(made, finding, expected)[1] == (_DEVICE if squeezed else "")
+
+
+_DEVICE = "PyTorch's own tracing refuses it on the device"
 
 
 def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:

@@ -429,6 +429,7 @@ def test_a_part_of_a_tensor_without_elements_is_written_in_dynamic_graphs(ops: S
 
 #: Operators that give the same elements anew, which TorchAir drops.
 COPIES: list[Callable[[T], T]] = [
+    lambda x: torch.empty_like(x).copy_(x),
     lambda x: x.clone(),
     lambda x: x.clone().clone()[1:],
     lambda x: x.repeat(1, 1),
@@ -437,7 +438,9 @@ COPIES: list[Callable[[T], T]] = [
 ]
 
 
-@pytest.mark.parametrize("copied", COPIES, ids=["clone", "part of a clone", "repeat", "to", "clone of a view"])
+@pytest.mark.parametrize(
+    "copied", COPIES, ids=["into a new one", "clone", "part of a clone", "repeat", "to", "clone of a view"]
+)
 @pytest.mark.parametrize("compiled", MODES)
 def test_a_copy_of_a_written_input_is_apart_from_it(
     ops: SimpleNamespace, compiled: Callable[[Program], Program], copied: Callable[[T], T]
@@ -503,3 +506,27 @@ def test_captures_of_overlapping_inputs_need_sizes_that_stay(ops: SimpleNamespac
         writing._pair(expected[:3], expected[1:4])
         torch.testing.assert_close(base.cpu(), expected)
         torch.testing.assert_close(found.cpu(), expected[:3])
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_copy_of_another_result_is_apart_from_it(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(z: T) -> tuple[T, T]:
+        y = z * 1
+        ops.total(y, z)
+        return y, torch.empty_like(y).copy_(y)
+
+    first, second = compiled(run)(numbers(3).npu())
+    first.zero_()
+    torch.testing.assert_close(second.cpu(), numbers(3) * 11)
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_parts_whose_offset_is_a_square_are_written(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(x: T) -> T:
+        both = torch.stack([x, x])
+        ops.total(both[0], x)
+        ops.total(both[1], x)
+        return both
+
+    # PyTorch makes one symbol of two equal sizes, so that the offset is s * s, which is no input of the graph.
+    assert_as_eager(run, compiled(run), (numbers(2, 1, 2),), (numbers(3, 1, 3),))
