@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -38,6 +38,8 @@ class ModeResult:
     arguments: Any
     gradients: Any
     shared: tuple[tuple[str, str], ...]
+    #: Arguments of earlier calls that this one changed.
+    earlier: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -64,7 +66,9 @@ def _shared(outputs: Any, arguments: Sequence[Any]) -> tuple[tuple[str, str], ..
     )
 
 
-def call_once(function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool) -> ModeResult:
+def call_once(
+    function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool, before: Earlier | None = None
+) -> ModeResult:
     """Call a function on copies of the arguments on a device, with backward, and return the result on the CPU."""
     placed = Mover(device)(list(arguments))
     outputs = function(*placed)
@@ -76,11 +80,32 @@ def call_once(function: Callable[..., Any], arguments: Sequence[Any], device: st
             gradients = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
     shared = _shared(outputs, placed)
     back = Mover("cpu")
-    return ModeResult(*back([list(outputs), placed, list(gradients)]), shared)
+    made = ModeResult(*back([list(outputs), placed, list(gradients)]), shared)
+    return made if before is None else replace(made, earlier=before.changed(placed))
+
+
+class Earlier:
+    """Arguments of the calls so far, with their values."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[str, torch.Tensor, torch.Tensor]] = []
+        self._calls = 0
+
+    def changed(self, placed: Sequence[Any]) -> tuple[str, ...]:
+        """Return the names of those whose values are others now, and add the arguments of a new call."""
+        found = tuple(name for name, t, values in self._seen if not torch.equal(t.detach().cpu(), values))
+        self._calls += 1
+        self._seen += [
+            (f"argument {i} of call {self._calls}", t, t.detach().cpu().clone())
+            for i, t in enumerate(placed)
+            if isinstance(t, torch.Tensor)
+        ]
+        return found
 
 
 def _calls(program: FuzzProgram, dynamic: bool) -> list[int]:
-    return list(range(len(program.sizes))) if dynamic and program.dynamic else [0]
+    """Return the numbers of the calls that a mode makes: of a program whose sizes change one without dynamic sizes."""
+    return list(range(len(program.sizes))) if dynamic or not program.dynamic else [0]
 
 
 def cpu_results(program: FuzzProgram) -> list[ModeResult]:
@@ -146,8 +171,9 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
         function = compiled(program, mode)
         dynamic = mode == "eager" or "_dynamic" in mode
         grad = program.grad and mode not in ("export", "exported")
+        before = Earlier()
         for call in [*_calls(program, dynamic), 0]:
-            yield call, call_once(function, make_arguments(program, call), device, grad)
+            yield call, call_once(function, make_arguments(program, call), device, grad, before)
 
 
 def drawn(program: FuzzProgram) -> tuple[str, ...]:

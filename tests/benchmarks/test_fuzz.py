@@ -24,7 +24,7 @@ from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
 from benchmarks.fuzz.known import KNOWN, known_fault
 from benchmarks.fuzz.minimize import minimized, valid
-from benchmarks.fuzz.modes import ModeResult, cpu_results, prepare
+from benchmarks.fuzz.modes import Earlier, ModeResult, call_once, cpu_results, prepare
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
@@ -154,6 +154,32 @@ def test_shared_memory_is_compared() -> None:
         "memory is not shared",
         "argument 0 and output 0",
     )
+
+
+def test_memory_that_results_share_in_one_mode_alone_is_compared() -> None:
+    made = program(
+        ("{0} * 2", ("x0",), ("v0",)),
+        ("{0}[1:]", ("v0",), ("v1",)),
+        ("{0} * 3", ("x0",), ("v2",)),
+        outputs=("v0", "v1", "v2"),
+    )
+    (expected,) = cpu_results(made)
+    lost, kept = compare.without_lost_sharing(replace(expected, shared=()), expected)
+    assert compare.differs(made, "ge", 0, lost, kept) is None  # that of v0 and v1, which graphs do not promise
+    more, kept = compare.without_lost_sharing(replace(expected, shared=(("output 0", "output 2"),)), expected)
+    assert compare.differs(made, "ge", 0, more, kept) == ("memory is shared", "output 0 and output 2")
+
+
+def test_an_argument_of_an_earlier_call_may_not_change() -> None:
+    before, kept = Earlier(), list[torch.Tensor]()
+
+    def keeping(x: torch.Tensor) -> tuple[torch.Tensor]:
+        kept.append(x)
+        kept[0].add_(len(kept) - 1)
+        return (x,)
+
+    results = [call_once(keeping, [torch.ones(2)], "cpu", False, before) for _ in range(2)]
+    assert [r.earlier for r in results] == [(), ("argument 0 of call 1",)]
 
 
 def test_a_written_argument_is_compared() -> None:

@@ -520,7 +520,7 @@ def test_an_input_with_the_conjugate_or_negative_bit_is_read_as_such_in_ge_graph
     torch.testing.assert_close(found.cpu(), (lazily(x) + 1).resolve_conj().resolve_neg())
 
 
-@pytest.mark.xfail(strict=True, reason="returned views of an input, docs/wheel-faults.md")
+@pytest.mark.xfail(strict=True, reason="view-of-first-input of docs/wheel-faults.md")
 @pytest.mark.parametrize("view", [lambda x: x[1:], lambda x: x.detach()])
 def test_a_capture_that_returns_a_view_of_an_input_leaves_earlier_inputs_alone(view: Callable[[T], T]) -> None:
     first, second = torch.zeros(3).npu(), torch.ones(3).npu()
