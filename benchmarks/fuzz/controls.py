@@ -75,6 +75,14 @@ def without_bits(program: FuzzProgram) -> FuzzProgram:
     return replace(program, inputs=plain)
 
 
+def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
+    names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}
+    copies = tuple(ProgramLine("{0} * 1", (name,), (copy,)) for name, copy in names.items())
+    nodes = tuple(replace(n, args=tuple(names.get(a, a) for a in n.args)) for n in program.nodes)
+    return replace(program, nodes=copies + nodes, outputs=tuple(names.get(o, o) for o in program.outputs))
+
+
 def without_overlaps(program: FuzzProgram) -> FuzzProgram:
     """Return the program with inputs, and results of ``expand``, whose elements have memory of their own."""
     overlapping = ("expanded", "windows")
@@ -185,8 +193,21 @@ def filled_from_inputs() -> AbstractContextManager[None]:
         aten.scalar_tensor.default: lambda value: value,
     }
 
+    aranges = (aten.arange.default, aten.arange.start, aten.arange.start_step)
+
     def fill(graph: torch.fx.Graph, captured: bool) -> None:
         tensors = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
+        for node in [node for node in graph.nodes if node.target in aranges and tensors]:
+            first, by = (node.args[0] if len(node.args) > 1 else 0), (node.args[2] if len(node.args) > 2 else 1)
+            form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}
+            with graph.inserting_before(node):
+                steps = graph.call_function(aten.new_full.default, (tensors[0], list(node.meta["val"].shape), by), form)
+                ends = graph.call_function(aten.cumsum.default, (steps, 0))
+                made = graph.call_function(aten.add.Tensor, (ends, first - by))
+            for new in (steps, ends, made):
+                new.meta = dict(node.meta)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
         for node in [node for node in graph.nodes if node.target in values and tensors]:
             size = () if node.target is aten.scalar_tensor.default else node.args[0]
             form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}

@@ -530,3 +530,16 @@ def test_parts_whose_offset_is_a_square_are_written(ops: SimpleNamespace, compil
 
     # PyTorch makes one symbol of two equal sizes, so that the offset is s * s, which is no input of the graph.
     assert_as_eager(run, compiled(run), (numbers(2, 1, 2),), (numbers(3, 1, 3),))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_ge_refuses_to_write_to_an_expanded_tensor(ops: SimpleNamespace, dynamic: bool) -> None:
+    def run(x: T, z: T) -> T:
+        y = x * 1
+        ops.total(y.expand(4, 3), z)
+        return y
+
+    with pytest.raises(
+        Exception, match=r"total is written.*several of its elements are one.*Write: total.contiguous\(\)"
+    ):
+        ge(run, dynamic=dynamic)(numbers(1, 3).npu(), numbers(4, 3).npu())
