@@ -22,6 +22,8 @@ MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "exp
 FUNCTIONAL = "_functional"
 #: End of a mode's name under which npugraph_ex runs without the pass that removes copies.
 COPIES = "_copies"
+#: End of a mode's name under which npugraph_ex runs without the pass that computes into parts of a concatenation.
+CATS = "_cats"
 #: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
 CONTROLS = {
     **{transform: f"{transform}_cpu" for transform in TRANSFORMS}, "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
@@ -147,13 +149,15 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         return function
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
-    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix("_dynamic")
+    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix(CATS).removesuffix("_dynamic")
     backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name)
     options = {} if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False
     if options is not None and mode.endswith(COPIES):
         options["remove_noop_ops"] = False
+    if options is not None and mode.endswith(CATS):
+        options["remove_cat_ops"] = False
     if options is not None and program.grad and "_dynamic" in mode:
         options["reuse_graph_pool_in_same_fx"] = False  # W11 of docs/wheel-faults.md ends every such program otherwise
     return torch.compile(function, backend=backend, dynamic="_dynamic" in mode, fullgraph=True, options=options)
