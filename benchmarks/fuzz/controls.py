@@ -193,11 +193,11 @@ def filled_from_inputs() -> AbstractContextManager[None]:
         aten.scalar_tensor.default: lambda value: value,
     }
 
-    aranges = (aten.arange.default, aten.arange.start, aten.arange.start_step)
+    ranges = (aten.arange.default, aten.arange.start, aten.arange.start_step)
 
     def fill(graph: torch.fx.Graph, captured: bool) -> None:
         tensors = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
-        for node in [node for node in graph.nodes if node.target in aranges and tensors]:
+        for node in [node for node in graph.nodes if node.target in ranges and tensors]:
             first, by = (node.args[0] if len(node.args) > 1 else 0), (node.args[2] if len(node.args) > 2 else 1)
             form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}
             with graph.inserting_before(node):
