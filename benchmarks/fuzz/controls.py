@@ -79,8 +79,12 @@ def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
     """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
     names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}
     copies = tuple(ProgramLine("{0} * 1", (name,), (copy,)) for name, copy in names.items())
-    nodes = tuple(replace(n, args=tuple(names.get(a, a) for a in n.args)) for n in program.nodes)
-    return replace(program, nodes=copies + nodes, outputs=tuple(names.get(o, o) for o in program.outputs))
+
+    def renamed(text: str) -> str:
+        return re.sub(r"\bx\d+\b", lambda name: names.get(name[0], name[0]), text)
+
+    nodes = tuple(replace(n, text=renamed(n.text), args=tuple(map(renamed, n.args))) for n in program.nodes)
+    return replace(program, nodes=copies + nodes, outputs=tuple(map(renamed, program.outputs)))
 
 
 def without_overlaps(program: FuzzProgram) -> FuzzProgram:
