@@ -84,7 +84,8 @@ def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
         return re.sub(r"\bx\d+\b", lambda name: names.get(name[0], name[0]), text)
 
     nodes = tuple(replace(n, text=renamed(n.text), args=tuple(map(renamed, n.args))) for n in program.nodes)
-    return replace(program, nodes=copies + nodes, outputs=tuple(map(renamed, program.outputs)))
+    outputs = tuple(map(renamed, program.outputs))
+    return replace(program, nodes=copies + nodes, outputs=outputs, checkpoint=False)  # which keeps the inputs
 
 
 def without_overlaps(program: FuzzProgram) -> FuzzProgram:
