@@ -27,6 +27,7 @@ class Changes:
     meta: HandleChange | None = None
     converter: HandleChange | None = None
     mutation: HandleChange | None = None
+    lazy_bits: HandleChange | None = None
     gradient: Change | None = None
     #: True if ``gradient`` only refuses forward mode.
     refuses_tangents: bool = False
@@ -36,8 +37,8 @@ class Changes:
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes in the order in which they are applied."""
-        every = (self.definition, *self.kernels, self.meta, self.converter, self.mutation, self.gradient)
-        every += (self.batching, self.sharding, self.cost)
+        every = (self.definition, *self.kernels, self.meta, self.converter, self.mutation)
+        every += (self.lazy_bits, self.gradient, self.batching, self.sharding, self.cost)
         return (change for change in every if change is not None)
 
 

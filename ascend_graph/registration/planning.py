@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,10 +45,12 @@ from ascend_graph.registration.cost import CostModel, register_flops
 from ascend_graph.registration.dimensions.batching import register_batching
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
+from ascend_graph.registration.effects import warn_of_effects
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
+from ascend_graph.registration.writing.lazy_bits import register_lazy_bits
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
 from ascend_graph.shapes.declared_dtypes import complete_relation
@@ -103,7 +104,7 @@ class _Planner:
         if request.meta is not None:
             arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
             check_signature(self.binding.schema.qualified_name, request.meta, arguments)
-        self.check_effects()
+        warn_of_effects(request, self.binding.schema)
         if defined is None:
             self.plan_meta()
         for call in (None,) if defined is None else (defined.call, *(other.call for other in defined.others)):
@@ -138,25 +139,6 @@ class _Planner:
             relation=self.relation,
             own=defined.schema if defined is not None and bound_to_own else None,
             complete=request.converter is None,
-        )
-
-    def check_effects(self) -> None:
-        """Warn of an operator that by its schema returns and writes nothing: compiled programs drop its calls."""
-        schema = self.binding.schema
-        tensors = [argument for argument in schema.arguments if argument.is_tensor]
-        if schema.returns or not tensors or any(argument.mutated for argument in schema.arguments):
-            return
-        text = schema.text
-        for n, argument in enumerate(tensors):
-            text = re.sub(rf"\bTensor(?=[\[\]?]* {argument.name}\b)", f"Tensor({chr(ord('a') + n % 26)}!)", text)
-        outputs = ""
-        if self.request.in_graphs and not self.request.prototype.outputs:
-            outputs = " and .OUTPUT of the same name in the prototype"
-        warnings.warn(
-            f"{schema.qualified_name}: its schema says that it returns nothing and writes nothing, so that torch.compile drops its "
-            f"calls. Write (a!) at each argument that it writes{outputs}: {text}, without the marks at what it only reads",
-            BindingWarning,
-            stacklevel=6,
         )
 
     # --------------------------------------------------------------------------------------------- independent dimensions
@@ -478,10 +460,11 @@ class _Planner:
     # ----------------------------------------------------------------------------------------------- writes and gradient
 
     def plan_mutation(self) -> None:
-        """Plan the functionalization of calls that write, unless the operator has a rule of its own."""
+        """Plan the functionalization of calls that write, unless the operator has a rule of its own; and their lazy tensors."""
         overload, request, binding = self.request.overload, self.request, self.binding
         if not any(argument.mutated for argument in binding.schema.arguments):
             return
+        self.changes.lazy_bits = HandleChange(lambda: register_lazy_bits(self.overload), stacks=False)
         if overload is not None and self.before.mutation is None and has_own_rule(overload):
             return
         self.changes.mutation = HandleChange(

@@ -52,7 +52,7 @@ ARRANGEMENTS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def arranged(program: FuzzProgram, r: Random) -> FuzzProgram:
-    """Return the program with some inputs arranged anew, and sometimes with a size of one in a later call."""
+    """Return the program with some inputs arranged anew, and sometimes with a size of one, or other values, in a later call."""
     bases = {i.alias for i in program.inputs}
 
     def change(i: Input) -> Input:
@@ -64,7 +64,10 @@ def arranged(program: FuzzProgram, r: Random) -> FuzzProgram:
     if program.dynamic and r.random() < 0.2:
         *others, last = sizes
         sizes = (*others, {**last, r.choice(sorted(last)): 1})
-    return replace(program, inputs=tuple(map(change, program.inputs)), sizes=sizes)
+    inputs = tuple(map(change, program.inputs))
+    if not program.dynamic and r.random() < 0.5:
+        sizes = (*sizes, sizes[0])
+    return replace(program, inputs=inputs, sizes=sizes)
 
 
 def recomputed(program: FuzzProgram, r: Random) -> FuzzProgram:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
-from benchmarks.fuzz.programs import FuzzProgram
+import torch
+
+from benchmarks.fuzz.operators import FuzzOperator
+from benchmarks.fuzz.programs import FuzzProgram, make_arguments
+from benchmarks.operators.trees import tensors
 
 #: Messages as regular expressions, and causes, which may use the groups of the match.
 CAUSES: tuple[tuple[str, str], ...] = (
@@ -18,11 +24,34 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"required parameter '(?P<name>\w+)' is null\s+arguments: .*\b(?P=name)=\[\]", "an empty list is a null pointer, which the function refuses where the list is required"),
     (r"node \w+ \((?P<op>\w+)\): \w+ is DOUBLE; expected FLOAT", "GE's {op} has no DOUBLE"),
     (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
-    (r"ValueError: unable to parse expression: unsupported binOP", "TorchAir has no form for the expression of a size"),
+    (r"ValueError: unable to parse expression: unsupported (binOP|function)", "TorchAir has no form for the expression of a size"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
     (r"mutable TensorLists with negation inputs.*aten::_foreach_copy_", "npugraph_ex copies later inputs into earlier ones, and PyTorch's copy of lists takes none by its negation"),
+    (r"EmbeddingDenseGrad is not support when num_weights or padding_idx is Tensor", "TorchAir takes no gradient of an embedding whose rows change in number"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
+
+
+def writes_what_is_kept(program: FuzzProgram) -> bool:
+    """Return whether the program writes to a tensor that ``backward=`` keeps of an earlier call of the operator.
+
+    An operator keeps its inputs, and in the form ``saved`` its outputs, too; autograd goes by the same versions.
+    """
+    kept: list[tuple[torch.Tensor, int]] = []
+    scope = program.scope()
+
+    def keeping(op: FuzzOperator, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            outputs = function(*args, **kwargs)
+            kept.extend((t, t._version) for t in tensors([args, outputs if op.form == "saved" else None]))
+            return outputs
+
+        return call if op.backward else function
+
+    scope |= {f"op{i}": keeping(op, scope[f"op{i}"]) for i, op in enumerate(program.operators)}
+    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
+    exec("\n".join(node.line() for node in program.nodes), scope)
+    return any(t._version != version for t, version in kept)
 
 
 def cause_of(message: str, program: FuzzProgram) -> str:
@@ -32,8 +61,7 @@ def cause_of(message: str, program: FuzzProgram) -> str:
         return "forward mode over an operator that has no forward rule"
     if "Batching rule not implemented" in message and any(op.batch is None for op in program.operators):
         return "torch.vmap over an operator that declares no batch="
-    writes = any(not node.targets for node in program.nodes) or any(op.in_place for op in program.operators)
-    if writes and "modified by an inplace operation" in message and any(op.backward for op in program.operators):
+    if "modified by an inplace operation" in message and writes_what_is_kept(program):
         return "a program that writes to a tensor that backward= keeps"
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):

@@ -35,11 +35,13 @@ def name_of(program: FuzzProgram) -> str:
     return f"{'operator' if program.operators else 'program'} {program.seed}"
 
 
-def _promised(result: modes.ModeResult, mode: str) -> modes.ModeResult:
-    """Return the part of a result that a mode promises: an exported program has no gradients or views of its inputs."""
+def _promised(
+    actual: modes.ModeResult, wanted: modes.ModeResult, mode: str
+) -> tuple[modes.ModeResult, modes.ModeResult]:
+    """Return the parts of two results that a mode promises: an exported program has no gradients or views of its inputs."""
     if mode in ("export", "exported"):
-        return compare.without_memory(result, gradients=True)
-    return result if mode == "eager" else compare.without_shared_outputs(result)
+        return compare.without_memory(actual, gradients=True), compare.without_memory(wanted, gradients=True)
+    return (actual, wanted) if mode == "eager" else compare.without_lost_sharing(actual, wanted)
 
 
 def run_mode(program: FuzzProgram, mode: str, expected: Sequence[modes.ModeResult]) -> tuple[int, FuzzFinding | None]:
@@ -53,8 +55,7 @@ def run_mode(program: FuzzProgram, mode: str, expected: Sequence[modes.ModeResul
     try:
         for call, actual in modes.results(program, mode):
             compared += 1
-            wanted = expected[call]
-            if found := compare.differs(program, mode, call, _promised(actual, mode), _promised(wanted, mode)):
+            if found := compare.differs(program, mode, call, *_promised(actual, expected[call], mode)):
                 return compared, FuzzFinding(name_of(program), mode, found[0], f"call {compared}: {found[1]}")
     except Exception as error:  # of whatever class a compiler raises
         return compared, FuzzFinding(name_of(program), mode, "raises", _error(error))
@@ -76,6 +77,11 @@ def judge(program: FuzzProgram, finding: FuzzFinding, expected: Sequence[modes.M
             )
     if name := known_fault(program, finding):
         return "known", name
+    device = modes.ON_DEVICE.get(finding.mode)
+    if device and finding.kind == "raises" and not program.operators:
+        _, same = run_mode(program, device, expected)
+        if same is not None and same.key()[1:] == finding.key()[1:]:
+            return "refused", "PyTorch's own tracing refuses it on the device"
     return "", ""
 
 

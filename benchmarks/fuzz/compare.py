@@ -32,6 +32,7 @@ class _Disturbed(TorchDispatchMode):
                 isinstance(value, torch.Tensor)
                 and value.is_floating_point()
                 and (spec.alias_info is None or spec.alias_info.is_write)
+                and torch._debug_has_internal_overlap(value) != 1  # it cannot be written
             ):
                 noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64) * 4 - 2
                 value.copy_((value.double() * (1 + noise * torch.finfo(value.dtype).eps)).to(value.dtype))
@@ -84,6 +85,8 @@ def differs(
             message = difference(rest, wanted, "cpu")
         if message:
             return f"value of {what}", message
+    if actual.earlier:
+        return "value of earlier arguments", ", ".join(actual.earlier)
     if actual.shared != expected.shared:
         missing = set(expected.shared) - set(actual.shared)
         extra = set(actual.shared) - set(expected.shared)
@@ -97,9 +100,14 @@ def without_memory(result: ModeResult, *, gradients: bool = False) -> ModeResult
     return replace(result, shared=(), gradients=() if gradients else result.gradients)
 
 
-def without_shared_outputs(result: ModeResult) -> ModeResult:
-    """Return the result without its record of outputs that share memory with each other.
+def without_lost_sharing(actual: ModeResult, wanted: ModeResult) -> tuple[ModeResult, ModeResult]:
+    """Return two results without the record of outputs that share memory with each other in ``wanted``.
 
-    torch.compile promises such sharing only if gradients need it.
+    torch.compile promises such sharing only if gradients need it. Outputs that share memory in ``actual`` alone stay.
     """
-    return replace(result, shared=tuple(pair for pair in result.shared if pair[0].startswith("argument")))
+    outputs = {pair for pair in wanted.shared if not pair[0].startswith("argument")}
+
+    def kept(result: ModeResult) -> ModeResult:
+        return replace(result, shared=tuple(pair for pair in result.shared if pair not in outputs))
+
+    return kept(actual), kept(wanted)

@@ -75,6 +75,31 @@ def without_bits(program: FuzzProgram) -> FuzzProgram:
     return replace(program, inputs=plain)
 
 
+def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
+    names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}
+    copies = tuple(ProgramLine("{0} * 1", (name,), (copy,)) for name, copy in names.items())
+
+    def renamed(text: str) -> str:
+        return re.sub(r"\bx\d+\b", lambda name: names.get(name[0], name[0]), text)
+
+    nodes = tuple(replace(n, text=renamed(n.text), args=tuple(map(renamed, n.args))) for n in program.nodes)
+    outputs = tuple(map(renamed, program.outputs))
+    return replace(program, nodes=copies + nodes, outputs=outputs, checkpoint=False)  # which keeps the inputs
+
+
+def without_overlaps(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with inputs, and results of ``expand``, whose elements have memory of their own."""
+    overlapping = ("expanded", "windows")
+    inputs = tuple(replace(i, layout="plain") if i.layout in overlapping else i for i in program.inputs)
+    copied = ".contiguous()"
+    nodes = tuple(replace(n, text=n.text + copied) if n.targets and "expand(" in n.text else n for n in program.nodes)
+    feeds = tuple(
+        replace(n, text=n.text.replace(".shape)", f".shape){copied}")) if "op0(" in n.text else n for n in nodes
+    )
+    return replace(program, inputs=inputs, nodes=feeds)
+
+
 def without_input_views(program: FuzzProgram) -> FuzzProgram:
     """Return the program with None in the place of outputs that share memory with an argument."""
     from benchmarks.fuzz.modes import cpu_results
@@ -173,8 +198,21 @@ def filled_from_inputs() -> AbstractContextManager[None]:
         aten.scalar_tensor.default: lambda value: value,
     }
 
+    ranges = (aten.arange.default, aten.arange.start, aten.arange.start_step)
+
     def fill(graph: torch.fx.Graph, captured: bool) -> None:
         tensors = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
+        for node in [node for node in graph.nodes if node.target in ranges and tensors]:
+            first, by = (node.args[0] if len(node.args) > 1 else 0), (node.args[2] if len(node.args) > 2 else 1)
+            form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}
+            with graph.inserting_before(node):
+                steps = graph.call_function(aten.new_full.default, (tensors[0], list(node.meta["val"].shape), by), form)
+                ends = graph.call_function(aten.cumsum.default, (steps, 0))
+                made = graph.call_function(aten.add.Tensor, (ends, first - by))
+            for new in (steps, ends, made):
+                new.meta = dict(node.meta)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
         for node in [node for node in graph.nodes if node.target in values and tensors]:
             size = () if node.target is aten.scalar_tensor.default else node.args[0]
             form = {"dtype": node.meta["val"].dtype, "device": node.meta["val"].device}

@@ -13,6 +13,7 @@ import torch
 
 from benchmarks.fuzz import vocabulary
 from benchmarks.fuzz.arrangements import arranged, recomputed
+from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine, make_arguments
 
 #: Largest number of a program; larger ones overflow some dtypes or depend on rounding.
@@ -199,7 +200,8 @@ def _run(program: FuzzProgram, call: int) -> dict[str, Any]:
     scope = program.scope()
     scope.update(zip(program.names(), make_arguments(program, call), strict=True))
     try:
-        exec("\n".join(node.line() for node in program.nodes), scope)
+        with NoOverlaps():
+            exec("\n".join(node.line() for node in program.nodes), scope)
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError):
         raise _UnusableError from None
     return scope

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
@@ -15,73 +15,19 @@ from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.controls import (
     converted_with,
     exact_gelu,
-    filled_from_inputs,
     from_the_start,
     is_right,
     separated_values,
     with_copied_outputs,
     with_copies,
-    with_elements,
     with_known_ones,
-    with_maximum,
-    with_used_inputs,
     without_bits,
     without_input_views,
-    without_parts,
 )
+from benchmarks.fuzz.faults import SINE, SLICE, Case, KnownFault, as_strided, case
 from benchmarks.fuzz.findings import FuzzFinding
-from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
-
-Case = tuple[FuzzProgram, FuzzFinding]
-
-
-@dataclass(frozen=True)
-class KnownFault:
-    """Fault of the wheel: ``explains`` checks the program as well as the message."""
-
-    name: str
-    explains: Callable[[FuzzProgram, FuzzFinding], bool]
-    smallest: Callable[[], Case]
-    sibling: Callable[[], Case]
-
-
-def _case(mode: str, message: str, *nodes: ProgramLine, outputs: tuple[str, ...] = ("x0",), grad: bool = False) -> Case:
-    program = FuzzProgram(0, (Input("x0", "float32", ("a",), grad=grad),), nodes, outputs, ({"a": 2}, {"a": 3}))
-    return program, FuzzFinding("program 0", mode, "raises", message)
-
-
-_REAL = "AssertionError: Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. Found in aten.where.self(FakeTensor(..., device='npu:0', size=(2,), dtype=torch.bool), tensor(0., device='npu:0', size=())"
-
-
-_CONSTANT = re.compile(re.escape(_REAL[:118]) + r".*[\[( ]tensor\(", re.DOTALL)
-
-
-def _real_constant(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a gradient's graph makes a constant, as ``zeros``: npugraph_ex runs it outside of the fake mode.
-
-    The same program is right, or has another known fault, once its graphs fill constants from an input.
-    """
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.modes import cpu_results
-
-    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
-    if not captures or not _CONSTANT.match(finding.message) or is_right(program, finding.mode):
-        return False
-    with filled_from_inputs():
-        other = run_mode(program, finding.mode, cpu_results(program))[1]
-        return other is None or (not _CONSTANT.match(other.message) and known_fault(program, other) != "")
-
-
-def _unnamed_maximum(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether npugraph_ex writes a size as ``Max(…)`` into code that has no such name, in gradients of slices.
-
-    The same program is right once it has one.
-    """
-    says = finding.message.startswith("NameError: name 'Max' is not defined")
-    if finding.mode != "npugraph_ex_dynamic" or not program.grad or not says or is_right(program, finding.mode):
-        return False
-    with with_maximum():
-        return is_right(program, finding.mode)
+from benchmarks.fuzz.known_captures import CAPTURE_FAULTS
+from benchmarks.fuzz.programs import FuzzProgram, ProgramLine, make_arguments
 
 
 def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -163,7 +109,7 @@ def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 
 def _bits_case(layout: str) -> Case:
-    program, finding = _case("ge", "call 1: [0]: 2 of 2 values differ", _SINE, outputs=("v0",))
+    program, finding = case("ge", "call 1: [0]: 2 of 2 values differ", SINE, outputs=("v0",))
     inputs = (replace(program.inputs[0], layout=layout),)
     return replace(program, inputs=inputs), replace(finding, kind="value of outputs")
 
@@ -188,26 +134,6 @@ def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return other is None or (other.kind == "raises" and cause_of(other.message, copied) != "")
 
 
-_BROADCAST = "RuntimeError: Attempting to broadcast a dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size([3]); but expected shape should be broadcastable to [2]"
-
-
-def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether npugraph_ex's pass for writes in place gives the gradient of a written view for that of its base.
-
-    The same program is right without the pass, and the same fault is there with it.
-    """
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.modes import FUNCTIONAL, cpu_results
-
-    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad and not program.operators
-    says = finding.kind == "value of gradients" or re.search(r"broadcast|[Ss]ize|shape", finding.message[:300])
-    if not captures or not says or all(node.targets for node in program.nodes):
-        return False
-    expected = cpu_results(program)
-    found, without = (run_mode(program, mode, expected)[1] for mode in (finding.mode, finding.mode + FUNCTIONAL))
-    return found is not None and found.kind == finding.kind and without is None
-
-
 def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a value is written to two inputs, or written to one and returned (W20 to W22).
 
@@ -222,24 +148,15 @@ def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 
 def _two_case(lines: int) -> Case:
-    nodes = (_SINE, ProgramLine("{0}.copy_({1})", ("x1", "v0")), ProgramLine("{0}.copy_({1})", ("x0", "v0")))
-    program, finding = _case("ge", "call 1: [0]: 2 of 2 values differ", *nodes[:lines], outputs=("n",))
+    nodes = (SINE, ProgramLine("{0}.copy_({1})", ("x1", "v0")), ProgramLine("{0}.copy_({1})", ("x0", "v0")))
+    program, finding = case("ge", "call 1: [0]: 2 of 2 values differ", *nodes[:lines], outputs=("n",))
     inputs = (*program.inputs, replace(program.inputs[0], name="x1"))
     return replace(program, inputs=inputs), replace(finding, kind="value of arguments")
-
-
-def _slice_case(target: str) -> Case:
-    nodes = (ProgramLine("F.gelu({0})", ("x0",), ("v0",)), ProgramLine(f"{target}.mul_(2)", ("v0",)))
-    nodes += (ProgramLine("torch.sin({0})", ("v0",), ("v1",)),)
-    program, finding = _case("npugraph_ex", _BROADCAST, *nodes, outputs=("v1",), grad=True)
-    return replace(program, sizes=({"a": 3},)), finding
 
 
 _TRUNCATED = (
     "RuntimeError: input 0 is a number, which the graph declares as float32 and is given as int64. TorchAir hands"
 )
-
-
 _SLICED = (
     "RuntimeError: value cannot be converted to type int32 without overflow\n\nWhile executing %slice_backward_1 : "
 )
@@ -286,46 +203,8 @@ def _gelu_tanh(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 def _gelu_case(approximate: str) -> Case:
     node = ProgramLine(f"F.gelu({{0}}, approximate={approximate!r})", ("x0",), ("v0",))
-    program, finding = _case("ge", "", node, outputs=("v0",))
+    program, finding = case("ge", "", node, outputs=("v0",))
     return program, replace(finding, kind="value of outputs", message="call 1: [0]: 1 of 2 values differ")
-
-
-def _as_strided(source: str) -> ProgramLine:
-    return ProgramLine("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", (source,), ("v2",))
-
-
-def _parts_of_an_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether parts of an input, the results of one split, are no views of it from the second call on."""
-    says = re.match(r"call (\d+): (.*)", finding.message)
-    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
-    if not captures or finding.kind != "memory is not shared" or says is None or int(says[1]) < 2:
-        return False
-    if (narrowed := without_parts(program)) != program and is_right(narrowed, finding.mode):
-        return True
-    pairs = re.findall(r"argument (\d+) and output (\d+)", says[2])
-    parts: set[str] = set()  # with views of them
-    for node in program.nodes:
-        if node.args and (len(node.targets) > 1 or node.args[0] in parts):
-            parts |= set(node.targets)
-    if len(pairs) != len(says[2].split(", ")) or not all(
-        program.inputs[int(i)].grad and program.outputs[int(k)] in parts for i, k in pairs
-    ):
-        return False
-    places = {int(k) for _, k in pairs}
-    outputs = tuple("None" if n in places else name for n, name in enumerate(program.outputs))
-    return is_right(replace(program, outputs=outputs), finding.mode)
-
-
-def _unused_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether an input that no operator of a capture reads has another size than when it was captured.
-
-    The same program is right once it returns a copy of each input, too.
-    """
-    says = r"RuntimeError: The size of tensor a .* must match .*_acl_concrete_graph/acl_graph\.py"
-    raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
-    if not raises or finding.mode != "npugraph_ex_dynamic" or is_right(program, finding.mode):
-        return False
-    return is_right(with_used_inputs(program), finding.mode)
 
 
 def _symbolic_one(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -342,69 +221,19 @@ def _symbolic_one(program: FuzzProgram, finding: FuzzFinding) -> bool:
         return is_right(program, finding.mode)
 
 
-def _empty_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a captured graph returns a tensor without elements, and is captured for a second size.
-
-    The same program is right with elements.
-    """
-    says = re.match(r"RuntimeError: Expected allocated_pointer != definitely_stale_pointers", finding.message)
-    filled = with_elements(program)
-    if finding.mode != "npugraph_ex_dynamic" or says is None or filled == program or is_right(program, finding.mode):
-        return False
-    return is_right(filled, finding.mode)
-
-
-def _empty_case(size: int) -> Case:
-    program, finding = _case("npugraph_ex_dynamic", _STALE, _SINE, outputs=("v0",))
-    inputs = (replace(program.inputs[0], sizes=("a", "b")),)
-    return replace(program, inputs=inputs, sizes=({"a": 2, "b": size}, {"a": 3, "b": size})), finding
-
-
 def _squeeze_case(line: str) -> Case:
     nodes = (ProgramLine("torch.tensor_split({0}, 3, -1)", ("x0",), ("v0", "v1", "v2")),)
     nodes += (ProgramLine(line, ("v2",), ("v3",)), ProgramLine("{0}.add_(1)", ("v3",)))
-    program, finding = _case("ge_dynamic", _SCATTER, *nodes)
+    program, finding = case("ge_dynamic", _SCATTER, *nodes)
     inputs = (replace(program.inputs[0], sizes=("b", "a")),)
     return replace(program, inputs=inputs, sizes=({"a": 3, "b": 2},)), finding
 
 
-def _strided_copy(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether npugraph_ex removed the copy whose memory ``as_strided`` views: its offset is then another's.
-
-    The same program is right without the pass that removes copies.
-    """
-    from benchmarks.fuzz.modes import COPIES
-
-    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and not program.operators
-    if not captures or finding.kind != "value of outputs" or not any(".as_strided(" in n.text for n in program.nodes):
-        return False
-    return not is_right(program, finding.mode) and is_right(program, finding.mode + COPIES)
-
-
-def _unused_case(*outputs: str) -> Case:
-    view = ProgramLine("{0}.view({0}.shape)", ("x1",), ("v1",))
-    program, finding = _case("npugraph_ex_dynamic", _GROWN, _SINE, view, outputs=outputs)
-    inputs = (replace(program.inputs[0], sizes=(7,)), Input("x1", "float32", (3, "a")))
-    return replace(program, inputs=inputs), finding
-
-
-def _copy_case(copy: str) -> Case:
-    nodes = (_SLICE, ProgramLine("{0}.sub_(-1)", ("v1",)), ProgramLine(copy, ("v1",), ("v0",)), _as_strided("v0"))
-    program, finding = _case("npugraph_ex", "call 1: [0]: 2 of 2 values differ", *nodes, outputs=("v2",))
-    return replace(program, sizes=({"a": 4},)), replace(finding, kind="value of outputs")
-
-
-_MAXIMUM = "NameError: name 'Max' is not defined"
-_STALE = "RuntimeError: Expected allocated_pointer != definitely_stale_pointers.end() to be true, but got false."
 _SCATTER = "RuntimeError: node ScatterElements (ScatterElements): Index tensor must have the same number of dimensions as self tensor"
-_GROWN = "RuntimeError: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1 [_acl_concrete_graph/acl_graph.py:1535]"
 _SQUARE = ProgramLine("{0}.mul_({0})", ("x0",))
 _EXPAND = ProgramLine("{0}.expand(2, *{0}.shape)", ("x0",), ("v0",))
 _NEXT = ProgramLine("{0} + 1", ("v2",), ("v3",))
-_SLICE = ProgramLine("{0}[1:]", ("x0",), ("v1",))
 _OUTSIDE = "RuntimeError: node AsStrided (AsStrided): size [2], stride [4] and offset 0 reach outside of 4 elements"
-_WHERE = ProgramLine("torch.where({0} > 0, {0}, 2.0)", ("x0",), ("v0",))
-_SINE = ProgramLine("torch.sin({0})", ("x0",), ("v0",))
 _EXPANDED = ProgramLine("{0}.expand(2, *{0}.shape)", ("v0",), ("v1",))
 _STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
 _NARROWED = "RuntimeError: node Mul (Mul): The size of tensor a (5) must match the size of tensor b (2) at non-singleton dimension 0; its inputs: x1=float32[5, 3], x2=float32[2, 3]"
@@ -414,58 +243,31 @@ _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided :
 
 
 def _narrow_case(dim: int) -> Case:
-    nodes = (_SINE, ProgramLine(f"{{0}}.narrow({dim}, 0, 1)", ("v0",), ("v1",)))
-    program, finding = _case("ge_dynamic", _NARROWED, *nodes, outputs=("v1",), grad=True)
+    nodes = (SINE, ProgramLine(f"{{0}}.narrow({dim}, 0, 1)", ("v0",), ("v1",)))
+    program, finding = case("ge_dynamic", _NARROWED, *nodes, outputs=("v1",), grad=True)
     return replace(program, inputs=(replace(program.inputs[0], sizes=("a", 3)),)), finding
 
 
-def _step_case(line: str) -> Case:
-    node = ProgramLine(line, ("x0",), ("v0",))
-    program, finding = _case("npugraph_ex_dynamic", _MAXIMUM, node, outputs=("v0",), grad=True)
-    inputs = (replace(program.inputs[0], sizes=("a", "b")),)
-    return replace(program, inputs=inputs, sizes=({"a": 4, "b": 3}, {"a": 5, "b": 7})), finding
-
-
-def _parts_case(grad: bool) -> Case:
-    split = ProgramLine("torch.split({0}, 1)", ("x0",), ("v0", "v1"))
-    program, finding = _case(
-        "npugraph_ex", "call 2: argument 0 and output 0, argument 0 and output 1", split, grad=grad
-    )
-    program = replace(program, outputs=("v0", "v1"), sizes=({"a": 2},))
-    return program, replace(finding, kind="memory is not shared")
-
-
 KNOWN: tuple[KnownFault, ...] = (
-    KnownFault(
-        "real-constant-in-gradient",
-        _real_constant,
-        lambda: _case("npugraph_ex", _REAL, _WHERE, outputs=("v0",), grad=True),
-        lambda: _case("npugraph_ex", _REAL, _SINE, outputs=("v0",), grad=True),
-    ),
-    KnownFault(
-        "slice-for-base-in-gradient",
-        _slice_for_base,
-        lambda: _slice_case("{0}[:2]"),
-        lambda: _slice_case("{0}"),
-    ),
+    *CAPTURE_FAULTS,
     KnownFault(
         "symbolic-float-truncated",
         _refused(r"RuntimeError: input \d+ is a number, which the graph declares as float32 and is given as int64"),
-        lambda: _case("ge_dynamic", _TRUNCATED, grad=True),
-        lambda: _case("ge_dynamic", _TRUNCATED),
+        lambda: case("ge_dynamic", _TRUNCATED, grad=True),
+        lambda: case("ge_dynamic", _TRUNCATED),
     ),
     KnownFault(
         "slice-in-gradient",
         _refused(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
-        lambda: _case("ge_dynamic", _SLICED, grad=True),
-        lambda: _case("ge_dynamic", _SLICED),
+        lambda: case("ge_dynamic", _SLICED, grad=True),
+        lambda: case("ge_dynamic", _SLICED),
     ),
     KnownFault("negative-slice-in-gradient", _negative_slice, lambda: _narrow_case(-2), lambda: _narrow_case(0)),
     KnownFault(
         "layer-norm-without-weight-in-gradient",
         _refused(r"ValueError: Input v should not be a Tensor.*\s+While executing %native_layer_norm_backward"),
-        lambda: _case("ge_dynamic", _NORMALIZED, grad=True),
-        lambda: _case("ge_dynamic", _NORMALIZED),
+        lambda: case("ge_dynamic", _NORMALIZED, grad=True),
+        lambda: case("ge_dynamic", _NORMALIZED),
     ),
     KnownFault(
         "as-strided-scatter",
@@ -473,32 +275,20 @@ KNOWN: tuple[KnownFault, ...] = (
         _refused(
             r"RuntimeError: node ViewCopy .*: size \[\d+, [\d, ]*\] and stride \[1\] differ in length", grad=False
         ),
-        lambda: _case("ge_dynamic", _SCATTERED.format("1")),
-        lambda: _case("ge_dynamic", _SCATTERED.format("3, 1")),
+        lambda: case("ge_dynamic", _SCATTERED.format("1")),
+        lambda: case("ge_dynamic", _SCATTERED.format("3, 1")),
     ),
     KnownFault(
         "alias-of-output-in-gradient",
         _alias_of_output,
-        lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v0", "v1"), grad=True),
-        lambda: _case("ge_dynamic", _STORAGE, _SINE, _EXPANDED, outputs=("v1",), grad=True),
+        lambda: case("ge_dynamic", _STORAGE, SINE, _EXPANDED, outputs=("v0", "v1"), grad=True),
+        lambda: case("ge_dynamic", _STORAGE, SINE, _EXPANDED, outputs=("v1",), grad=True),
     ),
     KnownFault(
         "as-strided-of-a-view",
         _strided_view,
-        lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("v1"), _NEXT, outputs=("v3",)),
-        lambda: _case("ge", _OUTSIDE, _SLICE, _as_strided("x0"), _NEXT, outputs=("v3",)),
-    ),
-    KnownFault(
-        "parts-of-an-input",
-        _parts_of_an_input,
-        lambda: _parts_case(grad=True),
-        lambda: _parts_case(grad=False),
-    ),
-    KnownFault(
-        "unused-input-grows",
-        _unused_input,
-        lambda: _unused_case("v0"),
-        lambda: _unused_case("v0", "v1"),
+        lambda: case("ge", _OUTSIDE, SLICE, as_strided("v1"), _NEXT, outputs=("v3",)),
+        lambda: case("ge", _OUTSIDE, SLICE, as_strided("x0"), _NEXT, outputs=("v3",)),
     ),
     KnownFault(
         "symbolic-size-of-one",
@@ -506,33 +296,20 @@ KNOWN: tuple[KnownFault, ...] = (
         lambda: _squeeze_case("{0}.squeeze()"),
         lambda: _squeeze_case("{0}.flatten()"),
     ),
-    KnownFault(
-        "maximum-in-gradient",
-        _unnamed_maximum,
-        lambda: _step_case("{0}[:, ::2] - 1"),
-        lambda: _step_case("{0}[::2] - 1"),
-    ),
-    KnownFault("empty-output", _empty_output, lambda: _empty_case(0), lambda: _empty_case(2)),
-    KnownFault(
-        "as-strided-of-a-removed-copy",
-        _strided_copy,
-        lambda: _copy_case("torch.clone({0})"),
-        lambda: _copy_case("{0} + 0.5"),
-    ),
     KnownFault("bits-of-inputs", _bits, lambda: _bits_case("negated"), lambda: _bits_case("plain")),
     KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),
     KnownFault("gelu-tanh", _gelu_tanh, lambda: _gelu_case("tanh"), lambda: _gelu_case("none")),
     KnownFault(
         "view-of-written-input",
         _input_view,
-        lambda: _case("ge_dynamic", _STORAGE, _SQUARE, _EXPAND, outputs=("v0",)),
-        lambda: _case("ge_dynamic", _STORAGE, _EXPAND, outputs=("v0",)),
+        lambda: case("ge_dynamic", _STORAGE, _SQUARE, _EXPAND, outputs=("v0",)),
+        lambda: case("ge_dynamic", _STORAGE, _EXPAND, outputs=("v0",)),
     ),
     KnownFault(
         "as-strided-scalar",
         _scalar_view,
-        lambda: _case("ge", _STRIDED, _WRITE),
-        lambda: _case("ge", _STRIDED, ProgramLine("{0} + 1", ("x0",), ("v0",)), outputs=("v0",)),
+        lambda: case("ge", _STRIDED, _WRITE),
+        lambda: case("ge", _STRIDED, ProgramLine("{0} + 1", ("x0",), ("v0",)), outputs=("v0",)),
     ),
 )
 

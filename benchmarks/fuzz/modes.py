@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -22,10 +22,14 @@ MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "exp
 FUNCTIONAL = "_functional"
 #: End of a mode's name under which npugraph_ex runs without the pass that removes copies.
 COPIES = "_copies"
+#: End of a mode's name under which npugraph_ex runs without the pass that computes into parts of a concatenation.
+CATS = "_cats"
 #: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
 CONTROLS = {
     **{transform: f"{transform}_cpu" for transform in TRANSFORMS}, "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
 }  # fmt: skip
+#: The same of a mode, by PyTorch's tracing on the device, whose fake kernels are others.
+ON_DEVICE = {mode: f"device_{control}" for mode, control in CONTROLS.items() if control.startswith("traced")}
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class ModeResult:
     arguments: Any
     gradients: Any
     shared: tuple[tuple[str, str], ...]
+    #: Arguments of earlier calls that this one changed.
+    earlier: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -62,7 +68,9 @@ def _shared(outputs: Any, arguments: Sequence[Any]) -> tuple[tuple[str, str], ..
     )
 
 
-def call_once(function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool) -> ModeResult:
+def call_once(
+    function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool, before: Earlier | None = None
+) -> ModeResult:
     """Call a function on copies of the arguments on a device, with backward, and return the result on the CPU."""
     placed = Mover(device)(list(arguments))
     outputs = function(*placed)
@@ -74,11 +82,32 @@ def call_once(function: Callable[..., Any], arguments: Sequence[Any], device: st
             gradients = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
     shared = _shared(outputs, placed)
     back = Mover("cpu")
-    return ModeResult(*back([list(outputs), placed, list(gradients)]), shared)
+    made = ModeResult(*back([list(outputs), placed, list(gradients)]), shared)
+    return made if before is None else replace(made, earlier=before.changed(placed))
+
+
+class Earlier:
+    """Arguments of the calls so far, with their values."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[str, torch.Tensor, torch.Tensor]] = []
+        self._calls = 0
+
+    def changed(self, placed: Sequence[Any]) -> tuple[str, ...]:
+        """Return the names of those whose values are others now, and add the arguments of a new call."""
+        found = tuple(name for name, t, values in self._seen if not torch.equal(t.detach().cpu(), values))
+        self._calls += 1
+        self._seen += [
+            (f"argument {i} of call {self._calls}", t, t.detach().cpu().clone())
+            for i, t in enumerate(placed)
+            if isinstance(t, torch.Tensor)
+        ]
+        return found
 
 
 def _calls(program: FuzzProgram, dynamic: bool) -> list[int]:
-    return list(range(len(program.sizes))) if dynamic and program.dynamic else [0]
+    """Return the numbers of the calls that a mode makes: of a program whose sizes change one without dynamic sizes."""
+    return list(range(len(program.sizes))) if dynamic or not program.dynamic else [0]
 
 
 def cpu_results(program: FuzzProgram) -> list[ModeResult]:
@@ -120,13 +149,15 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         return function
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
-    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix("_dynamic")
-    backend = "aot_eager" if name == "traced" else _backend(name)
+    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix(CATS).removesuffix("_dynamic")
+    backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name)
     options = {} if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False
     if options is not None and mode.endswith(COPIES):
         options["remove_noop_ops"] = False
+    if options is not None and mode.endswith(CATS):
+        options["remove_cat_ops"] = False
     if options is not None and program.grad and "_dynamic" in mode:
         options["reuse_graph_pool_in_same_fx"] = False  # W11 of docs/wheel-faults.md ends every such program otherwise
     return torch.compile(function, backend=backend, dynamic="_dynamic" in mode, fullgraph=True, options=options)
@@ -144,8 +175,9 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
         function = compiled(program, mode)
         dynamic = mode == "eager" or "_dynamic" in mode
         grad = program.grad and mode not in ("export", "exported")
+        before = Earlier()
         for call in [*_calls(program, dynamic), 0]:
-            yield call, call_once(function, make_arguments(program, call), device, grad)
+            yield call, call_once(function, make_arguments(program, call), device, grad, before)
 
 
 def drawn(program: FuzzProgram) -> tuple[str, ...]:

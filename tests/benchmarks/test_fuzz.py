@@ -18,12 +18,13 @@ from benchmarks.fuzz import compare, planted, reference
 from benchmarks.fuzz.arrangements import ARRANGEMENTS, recomputed
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
+from benchmarks.fuzz.check import judge, run_mode
 from benchmarks.fuzz.deploy import reference_function
 from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
 from benchmarks.fuzz.known import KNOWN, known_fault
-from benchmarks.fuzz.minimize import minimized
-from benchmarks.fuzz.modes import ModeResult, cpu_results, prepare
+from benchmarks.fuzz.minimize import minimized, valid
+from benchmarks.fuzz.modes import Earlier, ModeResult, call_once, cpu_results, prepare
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
@@ -79,6 +80,18 @@ def test_a_line_alone_is_a_program_of_that_line() -> None:
     line = next(line for line in LINES["write"] if "cumsum_" in line[1])
     found = next(p for seed in range(20) if (p := generate_line(line, seed)) is not None)
     assert "cumsum_" in found.nodes[-1].text
+
+
+def test_a_write_to_what_the_same_call_reads_is_not_drawn() -> None:
+    column = ("{0}.as_strided({0}.shape[:1], {0}.stride()[:1], 0)", ("x0",), ("v0",))
+    made = program(column, ("{0}.copy_({1})", ("x0", "v0"), ()), outputs=("x0",))
+    square = replace(made, inputs=(replace(made.inputs[0], sizes=("a", "a")),))
+    assert not valid(square)  # its values depend on the order in which copy_ goes over the rows
+    assert valid(program(("{0}.add_({0})", ("x0",), ()), ("{0}[0].copy_({0}[-1])", ("x0",), ()), outputs=("x0",)))
+    doubled = program(
+        ("{0}.as_strided((2, 2), (1, 1))", ("x0",), ("v0",)), ("{0}.mul_(2)", ("v0",), ()), outputs=("n",)
+    )
+    assert not valid(doubled)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -143,6 +156,32 @@ def test_shared_memory_is_compared() -> None:
     )
 
 
+def test_memory_that_results_share_in_one_mode_alone_is_compared() -> None:
+    made = program(
+        ("{0} * 2", ("x0",), ("v0",)),
+        ("{0}[1:]", ("v0",), ("v1",)),
+        ("{0} * 3", ("x0",), ("v2",)),
+        outputs=("v0", "v1", "v2"),
+    )
+    (expected,) = cpu_results(made)
+    lost, kept = compare.without_lost_sharing(replace(expected, shared=()), expected)
+    assert compare.differs(made, "ge", 0, lost, kept) is None  # that of v0 and v1, which graphs do not promise
+    more, kept = compare.without_lost_sharing(replace(expected, shared=(("output 0", "output 2"),)), expected)
+    assert compare.differs(made, "ge", 0, more, kept) == ("memory is shared", "output 0 and output 2")
+
+
+def test_an_argument_of_an_earlier_call_may_not_change() -> None:
+    before, kept = Earlier(), list[torch.Tensor]()
+
+    def keeping(x: torch.Tensor) -> tuple[torch.Tensor]:
+        kept.append(x)
+        kept[0].add_(len(kept) - 1)
+        return (x,)
+
+    results = [call_once(keeping, [torch.ones(2)], "cpu", False, before) for _ in range(2)]
+    assert [r.earlier for r in results] == [(), ("argument 0 of call 1",)]
+
+
 def test_a_written_argument_is_compared() -> None:
     made = program(("{0}.add_(1)", ("x0",), ()), outputs=("n",))
     (expected,) = cpu_results(made)
@@ -198,6 +237,59 @@ def test_a_refusal_names_its_cause() -> None:
     dtypes = "AssertionError: Inputs data type mismatch 27 vs. 27\n\nWhile executing %eq"
     assert "two dtypes" in cause_of(f"{dtypes} : [num_users=1]", made)
     assert cause_of(f"{dtypes.replace('%eq', '%add')} : [num_users=1]", made) == ""
+
+
+_MODIFIED = (
+    "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "lines", "named"),
+    [
+        ("pair", ("op0({0})", "{0}.add_(1)"), True),
+        ("pair", ("op0({0})", "{0}[1:].add_(1)"), True),
+        ("pair", ("{0}.add_(1)", "op0({0})"), False),
+        ("pair", ("op0({0}.clone())", "{0}.add_(1)"), False),
+        ("pair", ("op0({0}).add_(1)",), False),
+        ("saved", ("op0({0}).add_(1)",), True),
+    ],
+)
+def test_a_write_to_what_a_gradient_keeps_is_known_by_the_program(
+    form: str, lines: tuple[str, ...], named: bool
+) -> None:
+    kept = FuzzOperator(
+        "Kept",
+        (InputSpec("x", "required", ("n",), label="x"),),
+        (),
+        (FuzzOutput("y", ("n",), ("n",), (1.0,)),),
+        ("float32",),
+        order=(0,),
+        backward=True,
+        form=form,
+    )
+    made = program(("{0} * 1", ("x0",), ("v0",)), *((line, ("v0",), ()) for line in lines), outputs=("v0",))
+    assert bool(cause_of(_MODIFIED, replace(made, operators=(kept,)))) == named
+
+
+@pytest.mark.parametrize("squeezed", [True, False])
+def test_what_pytorchs_tracing_refuses_on_the_device_alone_is_known(squeezed: bool) -> None:
+    lines = (
+        ("F.linear({0}, {0}.reshape(-1, {0}.shape[-1]))", ("x0",), ("v0",)),
+        ("torch.atleast_2d({0})", ("v0",), ("v1",)),
+        ("{0}.squeeze(0).reshape(-1)", ("v0",), ("v2",)),
+    )
+    made = program(*lines, outputs=("v1", "v2") if squeezed else ("v1",))
+    made = replace(made, inputs=(replace(made.inputs[0], grad=True),), sizes=({"a": 4},))
+    prepare()
+    expected = cpu_results(made)
+    _, finding = run_mode(made, "npugraph_ex", expected)
+    assert finding is None or squeezed
+    finding = finding or FuzzFinding("program 1", "npugraph_ex", "raises", "AssertionError: incorrect out shape")
+    assert judge(made, finding, expected)[1] == (_DEVICE if squeezed else "")
+
+
+_DEVICE = "PyTorch's own tracing refuses it on the device"
 
 
 def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:

@@ -26,6 +26,12 @@ REG_OP(SaidPut)
     .INPUT(cache, {FLOAT})
     .OUTPUT(cache, {FLOAT})
     .OP_END_FACTORY_REG(SaidPut)
+REG_OP(SaidView)
+    .INPUT(x, {FLOAT})
+    .INPUT(seen, {FLOAT})
+    .OUTPUT(y, {FLOAT})
+    .OUTPUT(seen, {FLOAT})
+    .OP_END_FACTORY_REG(SaidView)
 """
 
 
@@ -61,6 +67,30 @@ def test_the_schema_that_is_proposed_is_right(library: torch.library.Library) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error", BindingWarning)
         ascend_graph.register_op("SaidPut", eager=torch.ops.said.put).unregister()
+
+
+@pytest.mark.parametrize("relation", ["x[n] -> y[n]", "x[n] -> x"])
+def test_an_operator_that_returns_a_view_is_named_with_its_schema(
+    library: torch.library.Library, relation: str
+) -> None:
+    library.define("view(Tensor(a) x, Tensor(b!) seen) -> Tensor(a)")
+    library.impl("view", lambda x, seen: (x.view(-1), seen.add_(1))[0], "PrivateUse1")
+    match = (
+        r"said::view: .*returns a view of x.*no compiled.*write: said::view\(Tensor x, Tensor\(b!\) seen\) -> Tensor;"
+    )
+    with pytest.warns(BindingWarning, match=match):
+        op = ascend_graph.register_op("SaidView", eager=torch.ops.said.view, shape=relation)
+    x, seen = torch.ones(2, device="npu"), torch.zeros(2, device="npu")
+    assert op(x, seen).data_ptr() == x.data_ptr()  # eager calls are right as they are
+    op.unregister()
+
+
+def test_a_view_that_pytorch_decomposes_is_not_named(library: torch.library.Library) -> None:
+    library.define("made(Tensor(a) x, Tensor(b!) seen) -> Tensor(a)")
+    library.impl("made", lambda x, seen: (x.view(-1), seen.add_(1))[0], "CompositeImplicitAutograd")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BindingWarning)
+        ascend_graph.register_op("SaidView", eager=torch.ops.said.made).unregister()
 
 
 @pytest.mark.parametrize("argument", ["Tensor x", "Tensor[] x"])

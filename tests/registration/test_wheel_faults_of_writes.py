@@ -246,3 +246,30 @@ def test_a_clone_of_an_argument_that_is_written(compiled: Callable[..., Any]) ->
         return x.clone()
 
     assert_apart(compiled(run), numbers(4), numbers(4))
+
+
+@fault("W23: the fallback of lazy tensors takes a result for the written argument", "is_same")
+def test_a_lazily_negated_argument_is_written(ops: SimpleNamespace) -> None:
+    x = torch._neg_view(numbers(3))
+    ops.optional(numbers(3), x)  # an operator that returns nothing may end the process
+    torch.testing.assert_close(x.clone(), numbers(3) * -9)
+
+
+@fault("W24: a copy into a new tensor is the value", DIFFERS)
+def test_a_copy_of_a_result_into_a_new_tensor_in_ge_graphs() -> None:
+    def run(y: T) -> tuple[T, T]:
+        z = y * 2
+        return z, torch.empty_like(z).copy_(z)
+
+    first, second = ge(run)(numbers(4).npu())
+    first.zero_()
+    torch.testing.assert_close(second.cpu(), numbers(4) * 2)
+
+
+@fault("W22: a copy of a written argument is the argument", DIFFERS)
+def test_a_copy_of_an_argument_that_is_written_into_a_new_tensor_in_captures() -> None:
+    def run(x: T, z: T) -> T:
+        x.mul_(2)
+        return torch.empty_like(x).copy_(x)
+
+    assert_apart(captured(run), numbers(4), numbers(4))

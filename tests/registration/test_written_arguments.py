@@ -429,6 +429,7 @@ def test_a_part_of_a_tensor_without_elements_is_written_in_dynamic_graphs(ops: S
 
 #: Operators that give the same elements anew, which TorchAir drops.
 COPIES: list[Callable[[T], T]] = [
+    lambda x: torch.empty_like(x).copy_(x),
     lambda x: x.clone(),
     lambda x: x.clone().clone()[1:],
     lambda x: x.repeat(1, 1),
@@ -437,7 +438,9 @@ COPIES: list[Callable[[T], T]] = [
 ]
 
 
-@pytest.mark.parametrize("copied", COPIES, ids=["clone", "part of a clone", "repeat", "to", "clone of a view"])
+@pytest.mark.parametrize(
+    "copied", COPIES, ids=["into a new one", "clone", "part of a clone", "repeat", "to", "clone of a view"]
+)
 @pytest.mark.parametrize("compiled", MODES)
 def test_a_copy_of_a_written_input_is_apart_from_it(
     ops: SimpleNamespace, compiled: Callable[[Program], Program], copied: Callable[[T], T]
@@ -449,3 +452,94 @@ def test_a_copy_of_a_written_input_is_apart_from_it(
     assert_as_eager(run, compiled(run), (numbers(4, 6), numbers(4, 6)))
     torch._dynamo.reset()
     assert_apart(compiled(run), numbers(4, 6), numbers(4, 6))
+
+
+LAZY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "nothing is returned": (lambda ops, x, z: ops.total(x, z), lambda x, z: x * 10 + z),
+    "it is returned": (lambda ops, x, z: ops.returning(x, z), lambda x, z: x * 10 + z),
+    "another is returned": (lambda ops, x, z: ops.optional(z, x), lambda x, z: x * 10 + z),
+    "two are written": (lambda ops, x, z: ops.pair(x, z.clone()), lambda x, z: x * 10 + 1),
+    "in a list": (lambda ops, x, z: ops.list([z.clone(), x], z), lambda x, z: x * 10 + z + 1),
+    "by name": (lambda ops, x, z: ops.named(total=x, x=z, amount=10), lambda x, z: x * 10 + z - 1),
+}
+
+
+@pytest.mark.parametrize("case", LAZY.values(), ids=LAZY)
+@pytest.mark.parametrize("arranged", ["negated", "imaginary", "conjugated"])
+def test_a_lazily_negated_or_conjugated_tensor_is_written(ops: SimpleNamespace, case: Any, arranged: str) -> None:
+    write, expected = case
+    conjugated = torch.complex(numbers(3), numbers(3) + 1).npu().conj()
+    arrangements = {"negated": torch._neg_view(numbers(3).npu()), "imaginary": conjugated.imag}
+    x, z = arrangements.get(arranged, conjugated), numbers(3).npu()
+    wanted = expected(x.clone(), z)
+    returned = write(ops, x, z)
+    torch.testing.assert_close(x.clone(), wanted)
+    if case is LAZY["it is returned"]:
+        assert returned.data_ptr() == x.data_ptr()
+        torch.testing.assert_close(returned.clone(), wanted)
+    if case is LAZY["another is returned"]:
+        torch.testing.assert_close(returned, z + 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_lazily_negated_tensor_is_written_in_graphs(ops: SimpleNamespace, mode: Any) -> None:
+    compiled = mode(lambda x, z: (ops.total(x, z), ops.optional(z, x), x * 1)[1:])
+    for size in (3, 4):
+        x, z = torch._neg_view(numbers(size).npu()), numbers(size).npu()
+        wanted = (x * 10 + z) * 10 + z
+        results = compiled(x, z)
+        for found, right in zip((*results, x.clone()), (z + 1, wanted, wanted), strict=True):
+            torch.testing.assert_close(found, right)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_captures_of_overlapping_inputs_need_sizes_that_stay(ops: SimpleNamespace, dynamic: bool) -> None:
+    compiled = captured(lambda q, k: (ops.pair(q, k), q * 1)[1], dynamic=dynamic)
+    for size in (4, 6):
+        base = numbers(size).npu()
+        if dynamic:
+            with pytest.raises(Exception, match=r"two inputs that overlap.*take the parts inside"):
+                compiled(base[:3], base[1:4])
+            continue
+        found = compiled(base[:3], base[1:4])
+        expected = numbers(size)
+        writing._pair(expected[:3], expected[1:4])
+        torch.testing.assert_close(base.cpu(), expected)
+        torch.testing.assert_close(found.cpu(), expected[:3])
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_copy_of_another_result_is_apart_from_it(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(z: T) -> tuple[T, T]:
+        y = z * 1
+        ops.total(y, z)
+        return y, torch.empty_like(y).copy_(y)
+
+    first, second = compiled(run)(numbers(3).npu())
+    first.zero_()
+    torch.testing.assert_close(second.cpu(), numbers(3) * 11)
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_parts_whose_offset_is_a_square_are_written(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(x: T) -> T:
+        both = torch.stack([x, x])
+        ops.total(both[0], x)
+        ops.total(both[1], x)
+        return both
+
+    # PyTorch makes one symbol of two equal sizes, so that the offset is s * s, which is no input of the graph.
+    assert_as_eager(run, compiled(run), (numbers(2, 1, 2),), (numbers(3, 1, 3),))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_ge_refuses_to_write_to_an_expanded_tensor(ops: SimpleNamespace, dynamic: bool) -> None:
+    def run(x: T, z: T) -> T:
+        y = x * 1
+        ops.total(y.expand(4, 3), z)
+        return y
+
+    with pytest.raises(
+        Exception, match=r"total is written.*several of its elements are one.*Write: total.contiguous\(\)"
+    ):
+        ge(run, dynamic=dynamic)(numbers(1, 3).npu(), numbers(4, 3).npu())

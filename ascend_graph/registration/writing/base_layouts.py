@@ -22,6 +22,29 @@ class LayoutError(AscendGraphError):
     """Error of a tensor in a capture whose layout cannot be kept."""
 
 
+class OverlappingInputsError(AscendGraphError):
+    """Error of a written input that overlaps with another, in a capture whose sizes change."""
+
+
+def check_input_sizes(graph: fx.Graph) -> None:
+    """Check that a capture is given each symbol of its inputs' sizes, by which it tells calls apart.
+
+    Raises:
+        OverlappingInputsError: PyTorch gives the graph the memory that two inputs are views of, and not its size.
+    """
+    values = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
+    given: set[Any] = set().union(*(v.node.expr.free_symbols for v in values if isinstance(v, torch.SymInt)))
+    for value in values:
+        sizes = [*value.shape, *value.stride()] if isinstance(value, torch.Tensor) else []
+        unknown = set().union(*(n.node.expr.free_symbols for n in sizes if isinstance(n, torch.SymInt))) - given
+        if unknown:
+            raise OverlappingInputsError(
+                f"input of size {tuple(value.shape)}: it is the memory of two inputs that overlap, of which one is written, and captures "
+                "with dynamic sizes are not given its size; expected inputs that are apart. Pass the whole tensor, and take the parts inside "
+                "of the compiled function, or compile it with dynamic=False"
+            )
+
+
 _library = torch.library.Library("ascend_graph", "FRAGMENT")
 _library.define("in_layout(Tensor x, SymInt[] stride) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 

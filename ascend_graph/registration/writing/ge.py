@@ -75,6 +75,7 @@ def install() -> None:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if args and is_ours(args[0]) and not kwargs.get("_conveter_auto_functionalize_v2_internal_mock"):
             call = _read(args[0], kwargs)
+            call.refuse_repeated_elements()
             if not call.is_for_torchair():
                 return _Converter(module, call, kwargs.get("symbol_input_map", {})).convert()
         return original(*args, **kwargs)
@@ -119,6 +120,20 @@ class _Call:
             for item in value if isinstance(value, list) else (value,):
                 if item is not None:
                     yield item
+
+    def refuse_repeated_elements(self) -> None:
+        """Refuse a written tensor whose elements are one in memory, as those of ``x.expand(4, 3)``.
+
+        Raises:
+            ConversionError: Such a tensor is written.
+        """
+        for tensor in self.tensors():
+            layout = layout_of(tensor.meta)
+            if any(_known(step == 0) and _known(n > 1) for n, step in zip(layout.size, layout.stride, strict=True)):
+                raise ConversionError(
+                    f"{self.operator.name()}: {tensor.name} is written and has sizes {list(layout.size)} and strides {list(layout.stride)}, "
+                    f"so that several of its elements are one in memory; expected elements apart from each other. Write: {tensor.name}.contiguous()"
+                )
 
     def is_for_torchair(self) -> bool:
         """Return whether TorchAir converts the node correctly."""

@@ -22,8 +22,9 @@ from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
-from ascend_graph.registration.writing.base_layouts import keep_base_layouts
+from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
+from ascend_graph.registration.writing.offsets import compute_offsets
 
 #: Packages of TorchAir's compilers; the second is loaded once a program is compiled for it.
 _PACKAGES = ("torchair", "npugraph_ex")
@@ -102,6 +103,8 @@ def _install(compiler: Any, package: str) -> None:
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
+        if captured and has_registered(graph.graph):
+            check_input_sizes(graph.graph)
         compiled = original(self, prepared(graph, captured=captured), example_inputs)
         if captured:
             return compiled
@@ -134,6 +137,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     keep_returned_copies(copy.graph)
     if not captured:
         separate_written_values(copy.graph)
+        compute_offsets(copy.graph)
     copy.graph.lint()
     copy.recompile()
     return copy
@@ -243,34 +247,59 @@ _HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0
 
 
 def keep_returned_copies(graph: fx.Graph) -> None:
-    """Return copies of values that a graph writes to an input in memory of their own.
+    """Return copies of values that a graph writes to an input, or returns, too, in memory of their own.
 
-    Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``). The program would get the
-    value itself, which lies in the input: ``op_(x); return x.clone()``.
+    Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``), and hand on what is copied
+    into a new tensor. The program would get the value itself, which lies in the input: ``op_(x); return x.clone()``.
     """
-    from torch._inductor.fx_passes.post_grad import noop_registry
-
-    def source(node: fx.Node) -> Any:
-        _, place = noop_registry[node.target]
-        found = place(node.args) if callable(place) else node.args[place]
-        return found if isinstance(found, fx.Node) and _same_layout(node, found) else None
-
     (output,) = (node for node in graph.nodes if node.op == "output")
-    written = {
+    taken = {
         _origin(node.args[1])
         for node in graph.nodes
         if node.target is torch.ops.aten.copy_.default and _is_input(node.args[0])
     }
-    for node in {_origin(node): None for node in output.all_input_nodes}:
-        origin: Any = node
-        while origin is not None and origin.target in noop_registry and origin not in written:
-            origin = None if (found := source(origin)) is None else _origin(found)
-        if origin is not node and origin in written:
-            with graph.inserting_after(node):
-                own = graph.call_function(ge.own_copy(), (node,))
-            own.meta = dict(node.meta)
-            for user in [user for user in node.users if user is not own]:
-                user.replace_input_with(node, own)
+    returned = [_copied_value(node) for node in output.all_input_nodes]
+    taken |= {value for value, copy in returned if copy is None}
+    kept: set[fx.Node] = set()
+    for value, copy in returned:
+        if copy is not None and value in taken and copy not in kept:
+            with graph.inserting_after(copy):
+                own = graph.call_function(ge.own_copy(), (copy,))
+            own.meta = dict(copy.meta)
+            for user in [user for user in copy.users if user is not own]:
+                user.replace_input_with(copy, own)
+            kept.add(copy)
+        elif copy is not None:
+            taken.add(value)
+
+
+def _copied_value(node: fx.Node) -> tuple[fx.Node, fx.Node | None]:
+    """Return the node that makes a value, behind views and copies that change nothing, and the last of these copies."""
+    last: fx.Node | None = None
+    while True:
+        node = _base(node)
+        source = _source_of_copy(node)
+        if source is None:
+            return node, last
+        last = last or node
+        node = source
+
+
+def _source_of_copy(node: fx.Node) -> fx.Node | None:
+    """Return the value that a copy gives anew, which the compilers take in its place; None for any other node."""
+    from torch._inductor.fx_passes.post_grad import noop_registry
+
+    if node.target in _HANDED_ON:
+        found: Any = node.args[_HANDED_ON[node.target]]
+    elif node.target in noop_registry:
+        _, place = noop_registry[node.target]
+        found = place(node.args) if callable(place) else node.args[place]
+    else:
+        return None
+    same = (
+        isinstance(found, fx.Node) and found.meta["val"].dtype == node.meta["val"].dtype and _same_layout(node, found)
+    )
+    return found if same else None
 
 
 def separate_written_values(graph: fx.Graph) -> None:
@@ -297,11 +326,18 @@ def separate_written_values(graph: fx.Graph) -> None:
 def _origin(node: fx.Node) -> fx.Node:
     """Return the node that makes a value, behind views and operators that hand it on."""
     while True:
-        if node.target in _HANDED_ON:
-            sources: Any = [node.args[_HANDED_ON[node.target]]]
-        else:
-            storage = _storage(node)
-            sources = [n for n in node.all_input_nodes if storage is not None and _storage(n) == storage]
+        node = _base(node)
+        if node.target not in _HANDED_ON:
+            return node
+        source: Any = node.args[_HANDED_ON[node.target]]
+        node = source
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """Return the node that makes a value, behind views."""
+    while True:
+        storage = _storage(node)
+        sources = [n for n in node.all_input_nodes if storage is not None and _storage(n) == storage]
         if not sources:
             return node
         node = sources[0]

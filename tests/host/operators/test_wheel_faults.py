@@ -518,3 +518,45 @@ def test_an_input_with_the_conjugate_or_negative_bit_is_read_as_such_in_ge_graph
     x = torch.complex(torch.ones(2), torch.ones(2)) if lazily is torch.conj else torch.ones(2)
     found = torch.compile(lambda x: x + 1, backend=torchair.get_npu_backend())(lazily(x.npu()))
     torch.testing.assert_close(found.cpu(), (lazily(x) + 1).resolve_conj().resolve_neg())
+
+
+@pytest.mark.xfail(strict=True, reason="view-of-first-input of docs/wheel-faults.md")
+@pytest.mark.parametrize("view", [lambda x: x[1:], lambda x: x.detach()])
+def test_a_capture_that_returns_a_view_of_an_input_leaves_earlier_inputs_alone(view: Callable[[T], T]) -> None:
+    first, second = torch.zeros(3).npu(), torch.ones(3).npu()
+    compiled = _captured(lambda x: (x * 2, view(x)))
+    compiled(first)
+    compiled(second)
+    assert first.tolist() == [0, 0, 0]
+
+
+@pytest.mark.xfail(strict=True, reason="view-of-first-input of docs/wheel-faults.md")
+def test_training_in_a_capture_leaves_earlier_inputs_alone() -> None:
+    w, first = torch.ones(3, 3).npu().requires_grad_(), torch.zeros(3, 3).npu()
+    compiled = _captured(lambda x: x @ w)
+    for x in (first, torch.ones(3, 3).npu()):
+        compiled(x).sum().backward()
+    assert first.sum() == 0
+
+
+@pytest.mark.xfail(strict=True, reason="result-in-a-cat of docs/wheel-faults.md")
+def test_a_result_that_is_concatenated_is_apart_from_the_concatenation_in_a_capture() -> None:
+    def both(x: T) -> tuple[T, T]:
+        part = torch.sin(x)
+        return part, torch.cat([part, part])
+
+    part, whole = _captured(both)(torch.ones(2).npu())
+    part.zero_()
+    assert whole.count_nonzero() == 4
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="in-place-of-another-rank of docs/wheel-faults.md")
+def test_a_sum_of_two_ranks_with_as_many_elements_in_a_capture() -> None:
+    assert _captured(lambda x, y: torch.sin(x) + y)(torch.ones(3).npu(), torch.ones(1, 3).npu()).shape == (1, 3)
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="overlapping-input-of-a-capture of docs/wheel-faults.md")
+def test_an_expanded_input_of_which_a_view_is_returned_in_a_capture() -> None:
+    compiled = _captured(lambda x: (x * 2, x.detach()))
+    for value in (1.0, 2.0):
+        compiled(torch.full((1, 3), value).npu().expand(4, 3))
