@@ -18,6 +18,7 @@ from ascend_graph.codegen.operator_package import generate_operator_package
 from ascend_graph.compilation import CppLibrary, lasting_copies
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.packages.format import LIBRARY, METADATA, OperatorPackageError
+from ascend_graph.host.packages.importable import check_importable
 from ascend_graph.prototypes import OpPrototype, parse_file
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
@@ -173,6 +174,7 @@ def _copy_python_kernel(name: str, function: Callable[..., Any], work: Path) -> 
         raise OperatorPackageError(
             f"kernel of {name}: {function!r} cannot be loaded again in another process; define it with def at the top of a module"
         )
+    check_importable(name, Path(file))
     copy = work / "op_impl/host/python" / Path(file).name
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, copy)

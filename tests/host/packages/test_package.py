@@ -15,6 +15,7 @@ import pytest
 
 from ascend_graph import AscendGraphError
 from ascend_graph.host import OperatorPackageError, build_operator_package
+from ascend_graph.host.packages.importable import check_importable
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -431,3 +432,35 @@ def test_an_operator_that_is_replaced_by_one_of_other_parameters_is_refused(tmp_
     result = run(package, EAGER)
     assert result.returncode != 0
     assert "aclnnGeGluV3: an installed operator package replaces GeGluV2 by one without activate_left" in result.stderr
+
+
+ALONE = """
+from ascend_graph.host import build_operator_package
+
+
+def broken(x):
+    return x
+
+
+def build():
+    build_operator_package("opp", "op_proto.h", {"Broken": broken})
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    "statement", ["build()", "for _ in range(2):\n    build()", "package = host.build_operator_package(1)"]
+)
+def test_a_file_that_builds_its_package_when_it_is_imported_is_refused(tmp_path: Path, statement: str) -> None:
+    (tmp_path / "alone.py").write_text(ALONE + statement + "\n")
+    with pytest.raises(
+        OperatorPackageError, match=r"alone\.py:1\d builds a package when .*Write if __name__ == '__main__'"
+    ):
+        check_importable("Broken", tmp_path / "alone.py")
+
+
+@pytest.mark.parametrize("statement", ["", 'if __name__ == "__main__":\n    build()', "def main():\n    build()"])
+def test_a_file_that_builds_its_package_as_a_program_is_taken(tmp_path: Path, statement: str) -> None:
+    (tmp_path / "alone.py").write_text(ALONE + statement + "\n")
+    check_importable("Broken", tmp_path / "alone.py")
