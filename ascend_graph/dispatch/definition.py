@@ -26,6 +26,19 @@ def forget_kernels(overload: Any) -> None:
     overload._dispatch_cache.clear()
 
 
+class LibraryHandle:
+    """Handle of what a torch library registered, by which it is unregistered."""
+
+    def __init__(self, library: torch.library.Library) -> None:
+        self._library: torch.library.Library | None = library
+
+    def remove(self) -> None:
+        """Unregister it. A second call does nothing."""
+        library, self._library = self._library, None
+        if library is not None:
+            library._destroy()
+
+
 class SchemaDefinition(Change):
     """Schema of an operator that this process defines, without kernels."""
 

@@ -22,7 +22,8 @@ def check_importable(op_type: str, file: Path) -> None:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError, RecursionError):
         return  # what imports it says so
-    builders, before = {_BUILD}, 0
+    imported = (alias for s in body if isinstance(s, ast.ImportFrom) for alias in s.names)
+    builders, before = {_BUILD, *(alias.asname for alias in imported if alias.name == _BUILD and alias.asname)}, 0
     functions = [s for s in body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)]
     while before != len(builders):
         before = len(builders)

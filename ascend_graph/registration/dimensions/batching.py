@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
+from ascend_graph.dispatch.definition import LibraryHandle
 from ascend_graph.inference.running import bind
 from ascend_graph.registration.dimensions.independent_dims import Arguments, IndependentDims, outputs_of, ranks_of
 from ascend_graph.shapes.axis_layout import ABSENT, ELLIPSIS, AxisLayout
@@ -19,24 +19,11 @@ class VmapLoopWarning(UserWarning):
     """Warning that ``torch.vmap`` calls an operator once per index, as no independent dimension can be mapped."""
 
 
-@dataclass(slots=True)
-class VmapHandle:
-    """Handle of a registered batching rule, by which it is unregistered."""
-
-    _library: torch.library.Library | None
-
-    def remove(self) -> None:
-        """Unregister the rule. A second call does nothing."""
-        if self._library is not None:
-            self._library._destroy()
-            self._library = None
-
-
-def register_batching(overload: Any, independent: IndependentDims) -> VmapHandle:
+def register_batching(overload: Any, independent: IndependentDims) -> LibraryHandle:
     """Register the rule of ``torch.vmap`` for an operator."""
     library = torch.library.Library(overload.namespace, "FRAGMENT")
     torch.library.register_vmap(overload.name(), batching_rule(overload, independent), lib=library)
-    return VmapHandle(library)
+    return LibraryHandle(library)
 
 
 def batching_rule(overload: Any, independent: IndependentDims) -> Callable[..., Any]:

@@ -7,31 +7,18 @@ reads past the end of its stack, and the process may end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ascend_graph.dispatch.definition import LibraryHandle
 from ascend_graph.registration.writing.mutation import written_arguments
 
 #: Dispatch keys of the bits.
 _KEYS = ("Conjugate", "Negative")
 
 
-@dataclass(slots=True)
-class BitsHandle:
-    """Handle of the kernels for lazy tensors, by which they are unregistered."""
-
-    _library: torch.library.Library | None
-
-    def remove(self) -> None:
-        """Unregister the kernels. A second call does nothing."""
-        if self._library is not None:
-            self._library._destroy()
-            self._library = None
-
-
-def register_lazy_bits(overload: Any) -> BitsHandle:
+def register_lazy_bits(overload: Any) -> LibraryHandle:
     """Register kernels that call an operator with plain tensors, and write the values back.
 
     A kernel of the operator's author stays as it is.
@@ -45,7 +32,7 @@ def register_lazy_bits(overload: Any) -> BitsHandle:
     except BaseException:
         library._destroy()
         raise
-    return BitsHandle(library)
+    return LibraryHandle(library)
 
 
 def _plain_kernel(overload: Any, below: torch._C.DispatchKeySet) -> Callable[..., Any]:

@@ -450,7 +450,13 @@ def build():
 
 
 @pytest.mark.parametrize(
-    "statement", ["build()", "for _ in range(2):\n    build()", "package = host.build_operator_package(1)"]
+    "statement",
+    [
+        "build()",
+        "for _ in range(2):\n    build()",
+        "package = host.build_operator_package(1)",
+        "from ascend_graph.host import build_operator_package as make\nmake()",
+    ],
 )
 def test_a_file_that_builds_its_package_when_it_is_imported_is_refused(tmp_path: Path, statement: str) -> None:
     (tmp_path / "alone.py").write_text(ALONE + statement + "\n")
