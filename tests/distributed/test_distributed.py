@@ -116,6 +116,38 @@ def test_processes_that_do_not_agree_how_many_they_are_are_told_so() -> None:
     assert seconds < SOON
 
 
+class LeavingStore:
+    """Store whose process ends as soon as this one, rank 1 of 3, has said that it leaves; rank 0 is one of 2."""
+
+    def __init__(self) -> None:
+        self.left = False
+
+    def set(self, name: str, _: str) -> None:
+        self.left = self.left or name.startswith("left")
+
+    def add(self, _: str, number: int) -> int:
+        return number
+
+    def get(self, _: str) -> bytes:
+        return b"1 0 2 0"
+
+    def check(self, _: list[str]) -> bool:
+        if self.left:
+            raise ConnectionResetError("Connection reset by peer")
+        return True
+
+
+def test_a_rank_that_refuses_asks_nothing_of_a_store_that_may_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ascend_graph.host.runtime import collectives
+
+    store = LeavingStore()
+    monkeypatch.setattr(collectives, "TCPStore", lambda *_, **__: store)
+    monkeypatch.setattr(collectives, "PrefixStore", lambda _, inner: inner)
+    with pytest.raises(ValueError, match="rank 0 takes part in a group of 2 ranks, and rank 1 in one of 3"):
+        collectives.connect("127.0.0.1:1/0", 3, 1, 0, 0)
+    assert store.left
+
+
 @pytest.mark.slow
 def test_processes_with_one_rank_are_told_so() -> None:
     codes, outputs, _ = run_ranks(
