@@ -20,6 +20,7 @@ from torch import fx
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
+from ascend_graph.registration.conversion.returned_inputs import compile_with_returned_inputs
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
@@ -103,12 +104,14 @@ def _install(compiler: Any, package: str) -> None:
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
-        if captured and has_registered(graph.graph):
+        registered = has_registered(graph.graph)
+        if captured and registered:
             check_input_sizes(graph.graph)
-        compiled = original(self, prepared(graph, captured=captured), example_inputs)
-        if captured:
-            return compiled
-        return with_plain_inputs(graph.graph, compiled, registered=has_registered(graph.graph))
+        ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
+        if captured and (registered or _is_gradient(graph.graph)):
+            return compile_with_returned_inputs(compile_graph, ready, example_inputs)
+        compiled = compile_graph(ready, example_inputs)
+        return compiled if captured else with_plain_inputs(graph.graph, compiled, registered=registered)
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)
@@ -120,6 +123,11 @@ def has_registered(graph: fx.Graph) -> bool:
         is_mutation(node) or (isinstance(node.target, torch._ops.OpOverload) and node.target.name() in registry)
         for node in graph.nodes
     )
+
+
+def _is_gradient(graph: fx.Graph) -> bool:
+    """Return whether a graph computes gradients. It does not say whether its forward graph calls a registered operator."""
+    return any(str(node.target).startswith("tangents_") for node in graph.find_nodes(op="placeholder"))
 
 
 def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
@@ -376,8 +384,6 @@ def _forward_returns(graph: fx.Graph) -> int:
     """Return the number of outputs that the program gets; outputs saved for the backward pass follow them."""
     context = torch._guards.TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
-    if metadata is None or any(
-        str(node.target).startswith("tangents_") for node in graph.nodes if node.op == "placeholder"
-    ):
+    if metadata is None or _is_gradient(graph):
         return 0
     return int(metadata.num_forward_returns) + len(metadata.tokens)
