@@ -114,6 +114,7 @@ def _runtime_headers(launch: str) -> list[Path]:
                     "autograd.h",
                     "differentiate.h",
                     "device.h",
+                    "lazy_bits.h",
                     "shapes.h",
                     "tangents.h",
                     "versions.h",

@@ -10,6 +10,7 @@ DOUBLE = "TensorType({DT_DOUBLE})"
 #: The relations of the operators that write in place, and of one that has no gradient.
 WRITING = {
     "AddTo": "w[*s], x[*s] -> w",
+    "AddInto": "x[*s], w[*s] -> w",
     "Put": "cache[n, d], update[t, d], slots[t] -> cache",
     "Twice": "x[*s] -> y[*s]",
 }
@@ -62,6 +63,7 @@ REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}
 REG_OP(Maybe).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).ATTR(with_z, Bool, true).OP_END_FACTORY_REG(Maybe)
 REG_OP(CastTo).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(dst_type, Int, 2).OP_END_FACTORY_REG(CastTo)
 REG_OP(AddTo).INPUT(w, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(w, {FLOAT}).OP_END_FACTORY_REG(AddTo)
+REG_OP(AddInto).INPUT(x, {FLOAT}).INPUT(w, {FLOAT}).OUTPUT(w, {FLOAT}).OP_END_FACTORY_REG(AddInto)
 REG_OP(Put).INPUT(cache, {FLOAT}).INPUT(update, {FLOAT}).INPUT(slots, TensorType({{DT_INT32, DT_INT64}}))
     .OUTPUT(cache, {FLOAT})
     .OP_END_FACTORY_REG(Put)
@@ -208,6 +210,9 @@ void host_kernels::SquareGradGrad(const SquareGradGradArgs& a) {
     }
 }
 void host_kernels::AddTo(const AddToArgs& a) {
+    for (int64_t i = 0; i < a.w.numel(); ++i) at(a.w, i) += at(a.x, i);
+}
+void host_kernels::AddInto(const AddIntoArgs& a) {
     for (int64_t i = 0; i < a.w.numel(); ++i) at(a.w, i) += at(a.x, i);
 }
 void host_kernels::Put(const PutArgs&) {}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 import torch
 import torchair
@@ -157,6 +162,26 @@ def test_in_place_and_graph_mode(library: Any) -> None:
     compiled = torch.compile(step, backend=torchair.get_npu_backend(), fullgraph=True)
     y = torch.randn(3).npu()
     torch.testing.assert_close(compiled(x, y).cpu(), step(x, y).cpu())
+
+
+def test_the_library_alone_writes_lazily_negated_tensors(library: Any, package: Path) -> None:
+    """PyTorch's fallback, which asks what writes for a result, ends the process of operators that nobody registered."""
+    code = f"""
+        import torch, torch_npu
+        torch.ops.load_library({library._C.__file__!r})
+        lazy, plain = torch.complex(torch.ones(3), torch.ones(3)).npu().conj().imag, torch.full((3,), 3.0).npu()
+        torch.ops.generated_ops.add_into(plain, lazy)
+        torch.ops.generated_ops.add_to(plain, torch._neg_view(plain.clone()))
+        print(lazy.is_neg(), lazy.tolist(), plain.tolist())
+    """
+    done = preloaded.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package)},
+    )
+    assert done.stdout == "True [2.0, 2.0, 2.0] [0.0, 0.0, 0.0]\n", done.stderr
 
 
 def test_a_public_schema_of_its_own(library: Any) -> None:
