@@ -107,8 +107,12 @@ class _PackagedOperator:
     """An operator of a package: its attrs, the outputs of a call, and the call of its kernel."""
 
     def __init__(self, package: OperatorPackage, prototype: OpPrototype, python: PythonOperator | None) -> None:
-        from ascend_graph.host.bridge import bridge
+        import torch
 
+        from ascend_graph.host.bridge import bridge
+        from ascend_graph.host.dtypes import torch_dtype
+
+        self.make, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
         self.package, self.op_type, self.python = package, prototype.op_type, python
         self.sources = output_sources(prototype)
         self.defaults = {a.name: a.default for a in prototype.attrs}
@@ -136,21 +140,19 @@ class _PackagedOperator:
         return [self.empty(name, specs.get(name)) if i is None else inputs[i] for name, i in self.sources]
 
     def empty(self, name: str, spec: Any) -> Any:
-        import torch
-
-        from ascend_graph.host.dtypes import torch_dtype
-
         if spec is None:
-            return torch.empty(0, dtype=self.absent[name])
+            return self.make(0, dtype=self.absent[name])
         if isinstance(spec, list):
             return [self.empty(name, item) for item in spec]
         shape, dtype = spec
-        return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else torch_dtype(dtype))
+        return self.make(
+            shape, dtype=getattr(self.dtypes, dtype) if isinstance(dtype, str) else self.numbered_dtype(dtype)
+        )
 
     def infer(self, *inputs: Any, **given: Any) -> list[Any]:
         return self.allocated(inputs, self.specs(inputs, self.attrs(given)))
 
-    def run(self, *inputs: Any, **given: Any) -> list[Any]:
+    def run(self, *inputs: Any, **given: Any) -> Any:
         attrs = self.attrs(given)
         specs = self.specs(inputs, attrs)
         outputs = self.allocated(inputs, specs)
@@ -164,7 +166,7 @@ class _PackagedOperator:
             self.call(self.op_type, [*inputs, *attrs.values(), *fresh], self.kinds)
         else:  # what the package's library would call; the way through C takes three times as long
             self.call_python(self.python, inputs, attrs, fresh)
-        return outputs
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def call_python(
         self, python: PythonOperator, inputs: Sequence[Any], attrs: Mapping[str, Any], fresh: Sequence[Any]

@@ -6,8 +6,6 @@ The tensors of such a kernel are CPU tensors that show device memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 _state = threading.local()
 
@@ -17,11 +15,11 @@ def is_nested() -> bool:
     return getattr(_state, "depth", 0) > 0
 
 
-@contextmanager
-def python_kernel() -> Iterator[None]:
+class python_kernel:  # noqa: N801 - a context manager, as a generator would be at twice the cost of each call
     """Let launches of Triton kernels be part of the Python kernel that the block runs."""
-    _state.depth = getattr(_state, "depth", 0) + 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        _state.depth = getattr(_state, "depth", 0) + 1
+
+    def __exit__(self, *error: object) -> None:
         _state.depth -= 1
