@@ -111,7 +111,9 @@ def _fakes_of(
     """Yield what a function registers meta functions of, where its parameters name the operator."""
     parameters = _parameters(function)
     nodes = list(ast.walk(function))
-    inner = {name for one in nodes if isinstance(one, ast.FunctionDef) and one is not function for name in _parameters(one)}
+    inner = {
+        name for one in nodes if isinstance(one, ast.FunctionDef) and one is not function for name in _parameters(one)
+    }
     returned = {id(one.value) for one in nodes if isinstance(one, ast.Return)}
     given = {id(one.func): one.args for one in nodes if isinstance(one, ast.Call)}
     for one in nodes:
@@ -120,7 +122,9 @@ def _fakes_of(
         called = last_name(one.func)
         if called not in direct and called not in found:
             continue
-        name, decorates = (one.args[0], True) if called in direct else (found[called].named(one, {}), found[called].decorates)
+        name, decorates = (
+            (one.args[0], True) if called in direct else (found[called].named(one, {}), found[called].decorates)
+        )
         to = [*one.args[1:2], *given.get(id(one), [])]
         own = id(one) in returned or (bool(to) and isinstance(to[0], ast.Name) and to[0].id in inner)
         if any(isinstance(part, ast.Name) and part.id in parameters for part in ast.walk(name)):
