@@ -138,7 +138,7 @@ def _parameters(function: ast.FunctionDef) -> set[str]:
 class _Given(ast.NodeTransformer):
     """Replacement of parameters by what a call gives."""
 
-    def __init__(self, given: dict[str, ast.expr]) -> None:
+    def __init__(self, given: Mapping[str, ast.expr]) -> None:
         self.given = given
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

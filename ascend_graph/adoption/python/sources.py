@@ -62,13 +62,13 @@ class PythonSources:
         With it: whether the decorated function is the meta function. None if the decorator registers none.
         """
         module, name = file.removesuffix(".py"), last_name(call.func)
-        if isinstance(call.func, ast.Attribute):
-            owner = self._names(module).get(call.func.value.id) if isinstance(call.func.value, ast.Name) else None
-            found = self._submodule(owner, call.func.value.id, file) if isinstance(owner, ast.ImportFrom) else None  # type: ignore[attr-defined]
-        else:
-            held = self.named(name, file, ast.FunctionDef)
-            found = None if held is None else held[0].removesuffix(".py")
-            found, name = (found, held[1].name) if held is not None else (module, name)
+        found: str | None = module
+        match call.func:
+            case ast.Attribute(value=ast.Name(id=owner)):
+                held = self._names(module).get(owner)
+                found = self._submodule(held, owner, file) if isinstance(held, ast.ImportFrom) else None
+            case ast.Name() if (taken := self.named(name, file, ast.FunctionDef)) is not None:
+                found, name = taken[0].removesuffix(".py"), taken[1].name
         if found is None:
             return None
         if found not in self._wrappers:
