@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,32 @@ from benchmarks._adopted_kernels import check_kernel, compile_kernels
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 12, 600
-#: File with the operators whose kernels ended the process, and the one that is tried.
+#: File with the calls that ended earlier processes, and the one that is tried.
 MARKER = "tried.txt"
+ENDS = "ends the process for some random arguments"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int32, torch.int64)
 
 Outputs = tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
+
+
+class Attempts:
+    """Calls of a client's code, one at a time: those that ended an earlier process are left out."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.ended = set(file.read_text().splitlines()) if file.exists() else set()
+
+    @contextmanager
+    def of(self, call: str) -> Iterator[None]:
+        """Write down a call for as long as it runs, for the process after this one."""
+        self._write({*self.ended, call})
+        try:
+            yield
+        finally:
+            self._write(self.ended)
+
+    def _write(self, calls: set[str]) -> None:
+        self.file.write_text("\n".join(sorted(calls)))
 
 
 def define(findings: Findings) -> tuple[dict[str, str], dict[str, Any]]:
@@ -198,9 +220,10 @@ def compare(root: Path, work: Path, with_kernels: bool = True, module: Path | No
     not_compiled = compile_metas(findings, root, work)
     expected = {}
     unseen: dict[str, str] = {}
+    attempts = Attempts(work / MARKER)
     for one in report.decisions:
         if one.registers and one.eager and one.has_meta and one.relation is not None and one.name not in refused:
-            found = _expected(one, findings)
+            found = _expected(one, findings, attempts)
             if isinstance(found, str):
                 unseen[one.name] = found
             else:
@@ -209,7 +232,7 @@ def compare(root: Path, work: Path, with_kernels: bool = True, module: Path | No
     failed = _register(output, refused)
     equal, wrong, client_wrong, narrower = _compare_metas(report.decisions, expected, failed)
     skipped = {*failed, *refused} if with_kernels else {one.name for one in report.decisions}
-    kernels = _compare_kernels(report.decisions, findings, known, skipped, root, work)
+    kernels = _compare_kernels(report.decisions, findings, known, skipped, root, work, attempts)
     wrong |= kernels.pop("differs")
     del libraries
     summary = report.as_json()
@@ -268,7 +291,13 @@ def _compare_metas(
 
 
 def _compare_kernels(
-    decisions: Iterable[Decision], findings: Findings, known: Known, skipped: set[str], root: Path, work: Path
+    decisions: Iterable[Decision],
+    findings: Findings,
+    known: Known,
+    skipped: set[str],
+    root: Path,
+    work: Path,
+    attempts: Attempts,
 ) -> dict[str, Any]:
     """Compare what the module registered with the client's kernels; return what differs, by operator and verdict."""
     chosen = {one.name: one for one in decisions if one.registers and one.name not in skipped}
@@ -283,20 +312,21 @@ def _compare_kernels(
             functions.setdefault(one.name, one.function)
     found: dict[str, Any] = {"differs": {}, "narrower": {}, "refused": {}, "equal": {}}
     kernels, found["not_compiled"] = compile_kernels(functions, root, work)
-    marker = work / MARKER
-    skipped = {*marker.read_text().split("\n")} if marker.exists() else set()
     for name, kernel in kernels.items():
-        if name in skipped:
-            found["refused"][name] = "the kernel ends the process for some random arguments"
+        if f"kernel {name}" in attempts.ended:
+            found["refused"][name] = f"the kernel {ENDS}"
             continue
-        marker.write_text("\n".join([*sorted(skipped), name]))
-        verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
+        with attempts.of(f"kernel {name}"):
+            verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
         found[verdict][name] = detail
-    marker.unlink(missing_ok=True)
     return found
 
 
-def _expected(decision: Decision, findings: Findings) -> list[tuple[list[Any], dict[str, Any], Outputs]] | str:
+def _expected(
+    decision: Decision, findings: Findings, attempts: Attempts
+) -> list[tuple[list[Any], dict[str, Any], Outputs]] | str:
+    if f"meta {decision.name}" in attempts.ended:
+        return f"its meta function {ENDS}"
     overload = _overload(decision)
     metas = [one for one in findings.implementations if one.name == decision.name and one.is_meta]
     meta: Callable[..., Any] | None = None
@@ -305,14 +335,15 @@ def _expected(decision: Decision, findings: Findings) -> list[tuple[list[Any], d
         if meta is None:
             return "its meta function is neither compiled nor Python that stands alone"
     made = []
-    for args, kwargs in itertools.islice(calls(overload._schema, _strings(metas, decision), 1), TRIES):
-        try:
-            result = overload(*args, **kwargs) if meta is None else meta(*args, **kwargs)
-        except Exception:
-            continue
-        made.append((args, kwargs, outputs(result) if overload._schema.returns else ()))
-        if len(made) == CALLS:
-            break
+    with attempts.of(f"meta {decision.name}"):
+        for args, kwargs in itertools.islice(calls(overload._schema, _strings(metas, decision), 1), TRIES):
+            try:
+                result = overload(*args, **kwargs) if meta is None else meta(*args, **kwargs)
+            except Exception:
+                continue
+            made.append((args, kwargs, outputs(result) if overload._schema.returns else ()))
+            if len(made) == CALLS:
+                break
     return made or "its meta function refuses all random calls"
 
 

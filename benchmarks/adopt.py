@@ -26,8 +26,8 @@ from benchmarks._common import run
 
 WORK = Path(__file__).resolve().parent.parent / "build" / "adopt"
 _COMPARED = Path(__file__).with_name("_adopted.py")
-#: Processes that are started for one repository.
-ATTEMPTS = 12
+#: File that names the calls which ended earlier processes.
+TRIED = WORK / "tried.txt"
 COLUMNS = (
     "operators",
     "registered",
@@ -58,12 +58,15 @@ def main() -> dict[str, Any]:
             str(WORK),
             *flags,
         ]
-        (WORK / "tried.txt").unlink(missing_ok=True)
-        for _ in range(ATTEMPTS):
+        TRIED.unlink(missing_ok=True)
+        before = None
+        while True:
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-            # A division by zero in a client's kernel ends the process; the next one leaves that kernel out.
-            if done.returncode >= 0:
+            # A division by zero in a client's kernel or meta ends the process; the next one leaves that function out.
+            tried = TRIED.read_text() if TRIED.exists() else ""
+            if done.returncode >= 0 or tried == before:
                 break
+            before = tried
         lines = [line for line in done.stdout.splitlines() if line.startswith('{"operators"')]
         found[directory.name] = json.loads(lines[-1]) if lines else {"failed": done.returncode}
     table = Table("repository", *COLUMNS)

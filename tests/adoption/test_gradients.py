@@ -192,6 +192,18 @@ FORMS = {
         "(grad_y.contiguous(), x, w, by)",
         "gradient_0.permute(1, 0), gradient_1, None",
     ),
+    "a return before the call": (
+        FORWARD.replace("n = x.size(0)", "if x.dim() > 2:\n    warn(x)\n    return x * w\nn = x.size(0)"),
+        BACKWARD,
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
+    "a value that is looked up again": (
+        FORWARD.replace("scale(x, w, by)", "scale(x, w, {'a': 0, 'b': 1}.get(by, 0))"),
+        BACKWARD.replace("dx, dw =", "modes = {'a': 0, 'b': 1}\ndx, dw =").replace("ctx.by", "modes.get(ctx.by, 0)"),
+        "(grad_y.contiguous(), x, w, by)",
+        "gradient_0, gradient_1, None",
+    ),
     "a tensor that is written to and not used": (
         FORWARD.replace("ctx.n = n", "ctx.n = n\nkept = torch.zeros_like(x)\nkept[1:] = x[1:]"),
         BACKWARD,
@@ -232,6 +244,15 @@ NOT_FOLLOWED = [
         ),
         BACKWARD,
     ),
+    # A return after the call: the gradient is that of another result.
+    (FORWARD.replace("return y", "if by:\n    return x\nreturn y"), BACKWARD),
+    # A return in another branch: the one that goes on has changed what is read.
+    (FORWARD.replace("n = x.size(0)", "if by:\n    return x\nelse:\n    w = w + 1\nn = x.size(0)"), BACKWARD),
+    # Values from two tables.
+    (
+        FORWARD.replace("scale(x, w, by)", "scale(x, w, {'a': 0, 'b': 1}.get(by, 0))"),
+        BACKWARD.replace("ctx.by", "{'a': 1, 'b': 0}.get(ctx.by, 0)"),
+    ),
     # Axes in an order that is computed.
     (FORWARD.replace("scale(x,", "scale(x.permute(by, 0),"), BACKWARD),
 ]
@@ -258,3 +279,12 @@ def test_a_gradient_that_writes_gets_new_tensors_alone(given: str, is_written: b
     report = adopted(files)
     assert "(a2!) dx" in decision(report, "mine::scale_grad").defined_from[0]
     assert bool(decision(report, "mine::scale").backward) is is_written
+
+
+@pytest.mark.parametrize("returned", ["None", "()", "None, None, None, None"])
+def test_a_backward_that_returns_none_asks_for_no_gradient(returned: str, adopted: Adopt) -> None:
+    one = decision(report_of(adopted, backward=f"return {returned}"), "mine::scale")
+    assert any(
+        line.startswith("not differentiable: the backward function of Scale, mine/api.py:") for line in one.evidence
+    )
+    assert not any("pass backward=" in line for line in one.evidence)

@@ -46,6 +46,15 @@ REG_OP(ChkProduct)
     .INPUT(b, TensorType({DT_FLOAT, DT_FLOAT16}))
     .OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))
     .OP_END_FACTORY_REG(ChkProduct)
+
+REG_OP(ChkSpread)
+    .INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .INPUT(w, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(norm, TensorType({DT_FLOAT}))
+    .ATTR(weight, Float, 0.5)
+    .ATTR(want, Bool, false)
+    .OP_END_FACTORY_REG(ChkSpread)
 """
 #: A declaration that is checked with calls of ones when it is registered.
 of_rows: dict[str, Any] = {"batch": ("s",), "samples": [((torch.ones(n, 2),), {}) for n in (2, 3, 4)]}
@@ -483,6 +492,31 @@ def test_gradients_are_compared_with_differences_where_there_is_no_reference(ope
 
     report = opcheck(operator.make(backward=wrong), checks=["gradient"], raise_exception=False)
     assert "along a random direction" in report.failures[0].message
+
+
+def test_the_gradient_of_a_result_that_some_calls_have_is_checked() -> None:
+    def spread(x: Any, w: Any, *, weight: float = 0.5, want: bool = False) -> Any:
+        return weight * x + w, x.float().square().sum(-1) if want else None
+
+    def of_y_alone(ctx: Any, dy: Any, dnorm: Any) -> Any:
+        return dy * ctx.arguments["weight"], dy
+
+    library = torch.library.Library("chk_absent", "DEF")
+    library.define("spread(Tensor x, Tensor w, *, float weight=0.5, bool want=False) -> (Tensor y, Tensor norm)")
+    library.impl("spread", spread, "PrivateUse1")
+    registered = ascend_graph.register_op(
+        "ChkSpread",
+        eager=torch.ops.chk_absent.spread,
+        shape="x[*s, d], w[*s, d] -> y[*s, d], norm[*s]: float32 if want else None",
+        backward=of_y_alone,
+    )
+    try:
+        report = opcheck(registered, reference=spread, checks=["gradient"], raise_exception=False)
+    finally:
+        registered.unregister()
+        library._destroy()
+    assert [one.check for one in report.failures] == ["gradient"]
+    assert "want=True" in report.failures[0].sample
 
 
 # -------------------------------------------------------------------------------------------------- samples and reports

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from ascend_graph.cli import main
+from ascend_graph.host import build_operator_package
 
 PROJECT = Path(__file__).parents[1] / "checks/judged"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -112,6 +113,24 @@ def test_the_command_finds_the_relations_of_a_package_and_writes_them(
     result = CliRunner().invoke(main, ["infer", "--package", str(package), "-o", str(target)])
     assert f"{target}:2: JudgedHalf: kept x[n] -> y[n // 2]; the InferShape function" in result.output
     assert "x[n] -> y[n // 2]" in target.read_text()
+
+
+def judged_peak(x: Any) -> Any:
+    return x.amax(-1)
+
+
+def test_a_package_without_infer_shape_is_named_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", "")  # the command changes it
+    header = tmp_path / "op_proto.h"
+    header.write_text(
+        "REG_OP(JudgedPeak).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT}))"
+        ".OP_END_FACTORY_REG(JudgedPeak)\n"
+    )
+    build_operator_package(tmp_path / "opp", header, {"JudgedPeak": judged_peak})
+    result = CliRunner().invoke(main, ["infer", "--package", str(tmp_path / "opp")])
+    assert result.exit_code == 1
+    assert "opp: has no InferShape function of JudgedPeak" in result.output
+    assert "--meta MODULE:FUNCTION" in result.output
 
 
 def test_leading_dimensions_that_only_the_relation_broadcasts_are_a_warning(tmp_path: Path) -> None:

@@ -156,7 +156,9 @@ def _gradient(one: BoundFunction, known: Known) -> tuple[str, ...]:
     """Return sentences on the autograd functions that the operator does not reach."""
     found = []
     pair = known.extensions.gradients.get(one.name)
-    if pair is not None:
+    if pair is not None and pair.is_none:
+        found.append(f"not differentiable: the backward function of {pair.name}, {pair.place}, returns None")
+    elif pair is not None:
         how = f" with {', '.join(pair.backward)}" if pair.backward else ""
         found.append(
             f"differentiated in Python by {pair.name}{how}, {pair.place}: pass backward= for a gradient of the operator"

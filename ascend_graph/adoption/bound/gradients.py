@@ -18,10 +18,10 @@ _SAME = frozenset({"contiguous", "int", "long", "float", "half", "to", "type_as"
 #: Functions that make new tensors, to which an operator may write.
 _FRESH = frozenset({"zeros_like", "empty_like", "ones_like"})
 #: Methods and functions that a gradient may repeat: they read shapes, or give the same values in another form.
-_PLAIN_CALLS = _SAME | _FRESH | {"size", "dim", "numel", "len", "list", "tuple", "permute", "reshape", "view"}
+_PLAIN_CALLS = _SAME | _FRESH | {"size", "dim", "numel", "len", "list", "tuple", "permute", "reshape", "view", "get"}
 _PLAIN = (
-    ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.operator,
-    ast.unaryop, ast.expr_context, ast.Call, ast.Slice,
+    ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Subscript, ast.BinOp, ast.UnaryOp,
+    ast.operator, ast.unaryop, ast.expr_context, ast.Call, ast.Slice,
 )  # fmt: skip
 _IGNORED = frozenset({"mark_non_differentiable", "set_materialize_grads"})
 #: Prefixes of the names that stand for parameters of ``forward``, results of its operator, and gradients.
@@ -60,6 +60,8 @@ class GradientPair:
     backward: tuple[str, ...]
     #: None if the function does more than call one operator in each direction.
     plan: WrittenGradient | None = None
+    #: True if ``backward`` returns None for every argument.
+    is_none: bool = False
 
 
 class _UnclearError(Exception):
@@ -84,7 +86,9 @@ def read_gradients(nodes: Iterable[ast.AST], file: str, names: Collection[str]) 
             except _UnclearError:
                 plan = None
         place = SourcePlace(file, methods["backward"].lineno)
-        yield forward[0], GradientPair(node.name, place, tuple(backward), plan)
+        returned = [one.value for one in ast.walk(methods["backward"]) if isinstance(one, ast.Return)]
+        is_none = not any(_has_gradient(one) for one in returned)
+        yield forward[0], GradientPair(node.name, place, tuple(backward), plan, is_none)
 
 
 def _called(function: ast.FunctionDef, names: Collection[str]) -> list[str]:
@@ -99,8 +103,10 @@ def _called(function: ast.FunctionDef, names: Collection[str]) -> list[str]:
 class _Body:
     """Reader of the statements of ``forward`` or ``backward``: what each name stands for, and the one call."""
 
-    def __init__(self, function: ast.FunctionDef, operator: str, values: dict[str, ast.expr]) -> None:
-        self.operator, self.values = operator, values
+    def __init__(
+        self, function: ast.FunctionDef, operator: str, values: dict[str, ast.expr], *, is_forward: bool
+    ) -> None:
+        self.operator, self.values, self.is_forward = operator, values, is_forward
         self.context = function.args.args[0].arg
         self.saved: list[ast.expr] = []
         self.arguments: list[tuple[str | None, ast.expr]] = []
@@ -132,7 +138,13 @@ class _Body:
             raise _UnclearError
 
     def branch(self, one: ast.If) -> None:
-        """Forget what a branch assigns; one that returns, or holds the call, is not followed."""
+        """Forget what a branch assigns; one that returns, or holds the call, is not followed.
+
+        A branch of ``forward`` that returns before the call says nothing of the operator.
+        """
+        left = not one.orelse and isinstance(one.body[-1], ast.Return) and not any(map(self.is_call, ast.walk(one)))
+        if left and self.is_forward and not self.count:
+            return
         raises = not one.orelse and all(isinstance(inner, ast.Raise) for inner in one.body)
         for inner in ast.walk(one):
             kept = isinstance(inner, ast.Return | ast.AugAssign) or self.is_call(inner) or self.method(inner)
@@ -248,7 +260,9 @@ def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gr
     names = [one.arg for one in forward.args.args]
     if not names or forward.args.vararg or forward.args.kwonlyargs or backward.args.vararg or not backward.args.args:
         raise _UnclearError
-    first = _Body(forward, operator, {name: ast.Name(_PARAMETER + name, ast.Load()) for name in names[1:]})
+    first = _Body(
+        forward, operator, {name: ast.Name(_PARAMETER + name, ast.Load()) for name in names[1:]}, is_forward=True
+    )
     values = {
         f"{backward.args.args[0].arg}.{key.partition('.')[2]}": one
         for key, one in first.values.items()
@@ -257,7 +271,7 @@ def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gr
     values[f"{backward.args.args[0].arg}.saved_tensors"] = ast.Tuple(first.saved, ast.Load())
     grads = [one.arg for one in backward.args.args[1:]]
     values |= {name: ast.Name(f"{_GRADIENT}{number}", ast.Load()) for number, name in enumerate(grads)}
-    second = _Body(backward, gradient, values)
+    second = _Body(backward, gradient, values, is_forward=False)
     outputs = [_number(one, _RESULT) for one in first.returned]
     if len(outputs) != len(grads) or len(second.returned) != len(names) - 1 or not (first.count and second.count):
         raise _UnclearError
@@ -271,6 +285,11 @@ def _plan(forward: ast.FunctionDef, backward: ast.FunctionDef, operator: str, gr
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _has_gradient(node: ast.expr | None) -> bool:
+    items = node.elts if isinstance(node, ast.Tuple) else [] if node is None else [node]
+    return not all(map(_is_none, items))
 
 
 def _number(node: ast.expr, prefix: str) -> int:

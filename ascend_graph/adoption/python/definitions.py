@@ -17,7 +17,8 @@ from ascend_graph.adoption.model import (
 )
 from ascend_graph.adoption.python.classes import PythonClass, read_class
 from ascend_graph.adoption.python.converters import converter_of, operator_name
-from ascend_graph.adoption.python.sources import FAKES, MAKERS, PythonSources, is_maker, maker_call, makes_fake
+from ascend_graph.adoption.python.decorators import FAKES, MAKERS, fake_wrappers, is_maker, maker_call, makes_fake
+from ascend_graph.adoption.python.sources import PythonSources
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 
 #: Maximum size of a Python file that is read.
@@ -74,6 +75,7 @@ def _read_file(
         )
         return True
     makers |= {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and is_maker(one)}
+    makers.update(fake_wrappers(tree))
     _Reader(tree, place.file, findings, sources).read()
     return True
 
@@ -95,6 +97,10 @@ class _Reader:
         self.made: dict[str, str] = {}
         #: Classes by each node in them, and the class and arguments of each instance that the module makes.
         self.within: dict[int, PythonClass] = {}
+        wrappers = fake_wrappers(tree)
+        functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name in wrappers]
+        #: Nodes of functions that register meta functions for their callers.
+        self.followed = {id(node) for one in functions for node in ast.walk(one)}
         self.instances: dict[str, tuple[PythonClass, list[ast.expr]]] = {}
 
     def place(self, node: ast.AST) -> SourcePlace:
@@ -218,6 +224,10 @@ class _Reader:
             full = self.qualified(call.args[0], call)
             if full is not None:
                 self.implemented(full, "Meta", function, node.name, node)
+        elif call is not None and (fake := self.sources.fake_of(call, self.file)) is not None:
+            full = self.qualified(fake[0], call)
+            if full is not None:
+                self.implemented(full, "Meta", function if fake[1] else None, node.name, node)
         elif call is not None and name == "impl" and call.args:
             self.impl(call, function, node.name)
         elif call is not None and name == "register_fx_node_ge_converter" and call.args:
@@ -327,7 +337,8 @@ class _Reader:
     def impl_call(self, node: ast.Call, library: str, function: PythonFunction | None) -> None:
         name = self.text(node.args[0]) or operator_name(node.args[0])
         if name is None:
-            self.findings.report(self.place(node), "impl: the name is computed; expected a string literal")
+            if id(node) not in self.followed:
+                self.findings.report(self.place(node), "impl: the name is computed; expected a string literal")
             return
         key = self.text(node.args[2]) if len(node.args) > 2 else ""
         if isinstance(node.func, ast.Attribute):

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
 from ascend_graph.adoption.annotations import last_name
 from ascend_graph.adoption.model import PythonFunction, SourcePlace, relative
+from ascend_graph.adoption.python.decorators import FakeWrapper, fake_wrappers
 
-#: Functions that make an operator of a Python function.
-MAKERS = frozenset({"custom_op", "triton_op"})
-#: Functions and methods that register a meta function.
-FAKES = frozenset({"register_fake", "impl_abstract"})
 #: Maximum number of modules that pass on what they import.
 _MAX_IMPORTS = 4
 _Node = TypeVar("_Node", ast.FunctionDef, ast.ClassDef)
@@ -27,6 +23,7 @@ class PythonSources:
         self._files = {relative(path, root).removesuffix(".py"): path for path in paths if path.suffix == ".py"}
         self._root = root
         self._read: dict[str, dict[str, ast.AST]] = {}
+        self._wrappers: dict[str, dict[str, FakeWrapper]] = {}
         #: Classes whose instances define operators, and definitions with a computed schema with the class that has them.
         self.defining: set[tuple[str, str]] = set()
         self.computed: list[tuple[SourcePlace, tuple[str, str] | None]] = []
@@ -58,6 +55,38 @@ class PythonSources:
             return _namespace_of(node)
         spaces = {space for one in ast.walk(made[1]) if isinstance(one, ast.Call) and (space := _namespace_of(one))}
         return spaces.pop() if len(spaces) == 1 else None
+
+    def fake_of(self, call: ast.Call, file: str) -> tuple[ast.expr, bool] | None:
+        """Return the operator whose meta function a decorator of the repository's own registers.
+
+        With it: whether the decorated function is the meta function. None if the decorator registers none.
+        """
+        module, name = file.removesuffix(".py"), last_name(call.func)
+        found: str | None = module
+        match call.func:
+            case ast.Attribute(value=ast.Name(id=owner)):
+                held = self._names(module).get(owner)
+                found = self._submodule(held, owner, file) if isinstance(held, ast.ImportFrom) else None
+            case ast.Name() if (taken := self.named(name, file, ast.FunctionDef)) is not None:
+                found, name = taken[0].removesuffix(".py"), taken[1].name
+        if found is None:
+            return None
+        if found not in self._wrappers:
+            self._wrappers[found] = self._read_wrappers(found)
+        wrapper = self._wrappers[found].get(name)
+        return None if wrapper is None else (wrapper.named(call, self._names(found)), wrapper.decorates)
+
+    def _read_wrappers(self, module: str) -> dict[str, FakeWrapper]:
+        try:
+            return fake_wrappers(ast.parse(self._files[module].read_bytes()))
+        except (KeyError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return {}
+
+    def _submodule(self, node: ast.ImportFrom, name: str, file: str) -> str | None:
+        """Return the file of a module that an import takes from its package, without its suffix."""
+        real = next((one.name for one in node.names if (one.asname or one.name) == name), name)
+        path = f"{node.module}.{real}" if node.module else real
+        return self._module(ast.ImportFrom(path, [], node.level), file)
 
     def _imported(
         self, node: ast.ImportFrom, name: str, file: str, kind: type[_Node], depth: int = 0
@@ -117,60 +146,3 @@ def _namespace_of(node: ast.Call) -> str | None:
 def _ends(file: str, module: str) -> bool:
     """Return whether a file is a module below a directory of the repository, such as ``src`` or ``python``."""
     return file.removesuffix("/__init__").endswith(f"/{module}")
-
-
-def is_maker(node: ast.FunctionDef) -> bool:
-    """Return whether a function makes an operator whose name is a parameter of it."""
-    names = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    return any(
-        isinstance(one, ast.Call)
-        and last_name(one.func) in MAKERS
-        and bool(one.args)
-        and isinstance(one.args[0], ast.Name)
-        and one.args[0].id in names
-        for one in ast.walk(node)
-    )
-
-
-def maker_call(function: PythonFunction | None, call: ast.Call) -> ast.Call | None:
-    """Return the call of ``custom_op`` that a decorator of the repository's own makes, with the given values.
-
-    Args:
-        function: The decorator's function, whose parameter is the operator's name.
-        call: The decorator.
-
-    Returns:
-        None if the function makes no operator, or several.
-    """
-    node = None if function is None else function.node
-    if not isinstance(node, ast.FunctionDef) or not is_maker(node):
-        return None
-    inner = [one for one in ast.walk(node) if isinstance(one, ast.Call) and last_name(one.func) in MAKERS and one.args]
-    arguments = [*node.args.posonlyargs, *node.args.args]
-    names = [one.arg for one in arguments]
-    defaults = zip(reversed(names), reversed(node.args.defaults), strict=False)
-    given: dict[str, ast.expr] = dict(defaults)
-    keywords = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    given |= {one.arg: value for one, value in keywords if value is not None}
-    given |= dict(zip(names, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
-    if len(inner) != 1 or not isinstance(inner[0].args[0], ast.Name) or inner[0].args[0].id not in given:
-        return None
-    made = _Given(given).visit(copy.deepcopy(inner[0]))
-    return ast.copy_location(ast.Call(made.func, made.args[:1], made.keywords), call)
-
-
-def makes_fake(function: PythonFunction | None) -> bool:
-    """Return whether a decorator of the repository's own registers a meta function of each operator that it makes."""
-    return function is not None and any(
-        isinstance(one, ast.Call) and last_name(one.func) in FAKES for one in ast.walk(function.node)
-    )
-
-
-class _Given(ast.NodeTransformer):
-    """Replacement of parameters by what a call gives."""
-
-    def __init__(self, given: dict[str, ast.expr]) -> None:
-        self.given = given
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.given.get(node.id, node)

@@ -9,6 +9,7 @@ from typing import Any
 from ascend_graph.checks.calls.attr_values import attrs_of, proposed
 from ascend_graph.checks.calls.samples import Sample, SampleGenerator, with_values
 from ascend_graph.checks.kinds.subject import CallRefused, Faulted, Subject
+from ascend_graph.checks.results import CallResult
 
 #: Text that no author lists, for an attr without known values: the refusal may name the valid ones.
 _STRANGER = "ascend_graph"
@@ -36,18 +37,41 @@ class CallTally:
 
 
 def try_calls(subject: Subject, samples: Sequence[Sample]) -> CallTally:
-    """Run the calls and return them by outcome."""
+    """Run the calls and return them by outcome; accepted ones that differ in their present results come first."""
     accepted, refused, faults = [], [], []
     for sample in samples:
         try:
-            subject.run(sample)
+            result = subject.run(sample)
         except CallRefused as error:
             refused.append((sample, str(error)))
         except Faulted as error:
             faults.append((sample, str(error)))
         else:
-            accepted.append(sample)
-    return CallTally(tuple(accepted), tuple(refused), tuple(faults))
+            accepted.append((sample, _present(result)))
+    return CallTally(_varied(accepted), tuple(refused), tuple(faults))
+
+
+def _present(result: CallResult) -> frozenset[int]:
+    """Return the positions of the returns that a call gives; an empty list is absent."""
+    return frozenset(n for n, one in zip(result.positions, result.returns, strict=True) if one is not None)
+
+
+def _varied(calls: Sequence[tuple[Sample, frozenset[int]]]) -> tuple[Sample, ...]:
+    """Return the calls, first one for each set of present results: some checks take the first few calls alone.
+
+    The first ones have the dtypes of the first call where they can, since gradients are compared in single precision.
+    """
+    first: dict[frozenset[int], Sample] = {}
+    ordered = sorted((sample for sample, _ in calls), key=lambda one: _dtypes(one) != _dtypes(calls[0][0]))
+    present = {id(sample): found for sample, found in calls}
+    for sample in ordered:
+        first.setdefault(present[id(sample)], sample)
+    leading = {id(sample) for sample in first.values()}
+    return (*first.values(), *(sample for sample, _ in calls if id(sample) not in leading))
+
+
+def _dtypes(sample: Sample) -> list[Any]:
+    return [tensor.dtype for tensor in sample.tensors]
 
 
 def try_more_values(subject: Subject, drawer: SampleGenerator, trial: CallTally) -> CallTally:

@@ -18,7 +18,8 @@ def package_functions(directory: Path, op_types: Iterable[str] = ()) -> list[Sha
     This process then has the package as its only one (``ASCEND_CUSTOM_OPP_PATH``).
 
     Raises:
-        OperatorPackageError: The directory is not a package with host kernels, or it lacks an operator.
+        OperatorPackageError: The directory is not a package with host kernels, it lacks an operator, or no operator has an
+            InferShape function.
     """
     directory = directory.resolve()
     package = open_package(directory)
@@ -33,4 +34,10 @@ def package_functions(directory: Path, op_types: Iterable[str] = ()) -> list[Sha
     os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory)
     installed_packages()
     found = (package_function(package, package_prototype(directory, name)) for name in wanted)
-    return [function for function in found if function is not None]
+    functions = [function for function in found if function is not None]
+    if not functions:
+        raise OperatorPackageError(
+            f"{directory}: has no InferShape function of {', '.join(wanted)}, as a package of Python kernels has none. Write "
+            f"the relations in {directory.name}/relations.ini, or ask a meta function: ascend-graph infer --meta MODULE:FUNCTION"
+        )
+    return functions
