@@ -205,7 +205,7 @@ def plan_call(
     if relation is None and schema.returns:
         raise EagerError(
             f"{prototype.op_type}: the shape of {', '.join(p.name for p in schema.returns)} is not known; pass a relation (shape=) such "
-            f'as "{_relation_example(schema)}", or a meta function (meta=)'
+            f'as "{_relation_example(schema)}" where all shapes are the same, or a meta function (meta=)'
         )
     torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
     allowed = _allowed(schema)
