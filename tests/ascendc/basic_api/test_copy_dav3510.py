@@ -35,6 +35,22 @@ def _case(
     return Case(name, code, expected, x, y, z=np.full(count, 9, CTYPES[types]), types=(types,) * 3, rtol=rtol)
 
 
+def _by_sign(x: np.ndarray) -> np.ndarray:
+    """Floats in the order of radix algorithms: -0 below 0, a NaN beyond the infinity of its sign."""
+    bits = x.view(np.int32)
+    return x[np.argsort(np.where(bits < 0, ~bits ^ np.int32(-(2**31)), bits), kind="stable")]
+
+
+def _selected(x: np.ndarray, largest: bool, ordered: bool) -> np.ndarray:
+    """Indices of TopK of the first 30 elements of 2 rows of 64, 5 of each, in rows of 8; 9 in between."""
+    result = np.full((2, 8), 9, np.int32)
+    for row, indices in zip(x[:128].reshape(2, 64)[:, :30], result, strict=True):
+        order = np.argsort(-row.astype(np.int64) if largest else row, kind="stable")[:5]
+        beyond = [i for i in order if row[i] != row[order[4]]]
+        indices[:5] = order if ordered else [*sorted(beyond), *order[len(beyond) :]]
+    return result.ravel()
+
+
 def _padded(x: np.ndarray) -> np.ndarray:
     """3 rows of 5 from rows of 32, with 2 on the left, 1 on the right, 1 above, into rows of 8."""
     return np.pad(x.reshape(32, 32)[:3, :5], ((1, 0), (2, 1)), constant_values=-1).ravel()
@@ -385,6 +401,34 @@ CASES = [
         )
         for space in ("", "z.ReinterpretCast<uint8_t>(), ")
     ],
+    *[
+        _case(
+            "TopK-radix",
+            "static constexpr TopKConfig config = {TopKAlgo::RADIX_SELECT, "
+            f"TopKOrder::{order}, {str(ordered).lower()}}}; TopKInfo info; info.outter = 2; info.inner = 64; "
+            "info.n = 30; LocalTensor<bool> none; const int tiling = 0; "
+            f"TopK<{ctype}, false, false, false, TopKMode::TOPK_NORMAL, config>(y.ReinterpretCast<{ctype}>()[256], "
+            f"z, x.ReinterpretCast<{ctype}>(), LocalTensor<int32_t>(), none, 5, tiling, info, {str(given).lower()});",
+            lambda x, y, z, largest=largest, ordered=ordered, ctype=ctype: _selected(
+                x.view(CTYPES[ctype]), largest, ordered
+            ),
+            16,
+            "int32_t",
+        )
+        for ctype, order, given, largest, ordered in (
+            ("int32_t", "UNSET", True, True, True),
+            ("uint16_t", "UNSET", False, False, True),
+            ("int8_t", "SMALLEST", True, False, False),
+            ("int16_t", "LARGEST", False, True, False),
+        )
+    ],
+    Case(
+        "Sort-signs",
+        "Sort(z, x, 64);",
+        lambda x, y, z: _by_sign(x),
+        np.resize(np.array([0.0, -0.0, np.nan, -np.inf, np.inf, -np.nan, 1, -1], "f4"), 64),
+        z=np.zeros(64, "f4"),
+    ),
     _case(
         "Broadcast-last",
         "uint32_t to[2] = {5, 7}, from[2] = {5, 1}; BroadcastTiling tiling; "
@@ -464,6 +508,12 @@ BROKEN = {
         r"LogicalAnds: dst overlaps a source",
     ),
     "sorted in place": ("Sort(x, x, 64);", r"Sort: dstTensor is srcTensor, which the API does not support"),
+    "selected rows": (
+        "static constexpr TopKConfig config = {TopKAlgo::RADIX_SELECT}; TopKInfo info; info.inner = 64; info.n = 65; "
+        "LocalTensor<bool> none; const int tiling = 0; TopK<float, false, false, false, TopKMode::TOPK_NORMAL, config>"
+        "(z, z.ReinterpretCast<int32_t>(), x, LocalTensor<int32_t>(), none, 5, tiling, info);",
+        r"TopK: outter 1, inner 64, n 65, k 5; n is 1 to inner",
+    ),
     "merged lists": (
         "static constexpr SortConfig config = {SortType::MERGE_SORT, true}; Sort<float, false, config>(z, x, 40);",
         r"Sort: 40 elements; MERGE_SORT takes multiples of 32",

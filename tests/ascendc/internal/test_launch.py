@@ -370,6 +370,10 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         optiling::SoftMaxTiling tiling;
         AscendC::GetSortMaxMinTmpSize(shape, ge::DT_FLOAT, ge::DT_UINT32, false, AscendC::SortConfig{}, sorted, least);
         if (least != sorted || sorted < 4096 * 8) return -1;
+        using AscendC::TopKMode;
+        const AscendC::TopKConfig selects = {AscendC::TopKAlgo::RADIX_SELECT, AscendC::TopKOrder::UNSET, false};
+        if (AscendC::GetTopKMaxMinTmpSize(64, 1, 5, false, false, TopKMode::TOPK_NORMAL, true, ge::DT_INT64, selects,
+            most, least)) return -5;  // of dav-3510 alone
         AscendC::GetSoftMaxFlashV3MaxMinTmpSize(shape, 2, 4, most, least, true);
         AscendC::SoftMaxFlashV3TilingFunc(shape, 2, 4, most, tiling, true);
         if (least == 0 || least > most || tiling.srcM != 8) return -2;

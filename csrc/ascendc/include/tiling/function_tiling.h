@@ -302,6 +302,30 @@ inline bool GetTopKMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const
     maxValue = minValue = least_temporary_space;
     return is_topk(inner, outter, dataTypeSize, mode);
 }
+// What a configuration is for: RADIX_SELECT, which only dav-3510 has.
+inline bool GetTopKMaxMinTmpSize(const int32_t inner, const int32_t outter, const int32_t k, const bool,
+                                 const bool, enum TopKMode mode, const bool, TensorDataType dataType,
+                                 const TopKConfig&, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+    const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
+    if (platform == nullptr || platform->GetCurNpuArch() != NpuArch::DAV_3510) return false;
+    switch (dataType) {
+        case ge::DT_INT8:
+        case ge::DT_UINT8:
+        case ge::DT_INT16:
+        case ge::DT_UINT16:
+        case ge::DT_INT32:
+        case ge::DT_UINT32:
+        case ge::DT_INT64:
+        case ge::DT_UINT64:
+        case ge::DT_FLOAT:
+        case ge::DT_FLOAT16:
+        case ge::DT_BF16:
+            return is_topk(inner, outter, sizeof(float), mode) && k >= 1 && k <= inner;
+        default:
+            return false;
+    }
+}
 inline bool TopKTilingFunc(const platform_ascendc::PlatformAscendC&, const int32_t inner,
                            const int32_t outter, const int32_t k, const uint32_t dataTypeSize, const bool,
                            enum TopKMode mode, const bool, optiling::TopkTiling& topKTiling) {

@@ -18,6 +18,13 @@ constexpr uint32_t ONE_BLK_SIZE = 32;
 // How TopK lays out its results: rows of whole blocks of 32 bytes, or, of rows of 32 elements, one after the
 // other.
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
+enum class TopKAlgo { RADIX_SELECT, MERGE_SORT };
+enum class TopKOrder { UNSET, LARGEST, SMALLEST };
+struct TopKConfig {
+    TopKAlgo algo = TopKAlgo::MERGE_SORT;
+    TopKOrder order = TopKOrder::UNSET;
+    bool sorted = true;
+};
 
 // Which dimensions of a matrix stay (A) and which go (R).
 enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };

@@ -21,6 +21,28 @@ constexpr uint32_t TWELVE = 12, SIXTEEN = 16, THIRTY_TWO = 32, FORTYEIGHT = 48;
 
 namespace AscendC {
 
+namespace detail {
+template <size_t size>
+using UnsignedOfSize = std::conditional_t<
+    size == 1, uint8_t,
+    std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
+// An unsigned number in the order of the elements, as radix algorithms compare them: -0 is below 0, and a NaN
+// is beyond the infinity of its sign.
+template <typename T>
+UnsignedOfSize<sizeof(T)> radix_key(const T& value) {
+    using U = UnsignedOfSize<sizeof(T)>;
+    constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(T) - 1));
+    U bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if constexpr (std::is_unsigned<T>::value)
+        return bits;
+    else if constexpr (std::is_integral<T>::value)
+        return static_cast<U>(bits ^ sign);
+    else
+        return static_cast<U>((bits & sign) != 0 ? ~bits : bits ^ sign);
+}
+}  // namespace detail
+
 // On this architecture the scores are sorted as they are: there is nothing to bring together.
 template <typename T>
 void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t) {
@@ -73,7 +95,11 @@ void sort_by(const LocalTensor<T>& dst, const LocalTensor<U>* dst_index, const L
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [from](uint32_t a, uint32_t b) {
-        return config.isDescend ? from[b] < from[a] : from[a] < from[b];
+        if (config.isDescend) std::swap(a, b);
+        if constexpr (merges)
+            return from[a] < from[b];
+        else
+            return radix_key(from[a]) < radix_key(from[b]);
     });
     for (uint32_t i = 0; i < count; ++i) {
         to[i] = from[order[i]];
@@ -158,19 +184,48 @@ inline void check_topk(const TopKInfo& info, int32_t k, TopKMode mode, const Whe
                        ascendc_host::format("TopK: outter %d, inner %d, n %d, k %d; %s", info.outter,
                                             info.inner, info.n, k, rule));
 }
+// The order in which MERGE_SORT takes the elements of a row: equal ones as they stand, NaN before all.
+template <typename T>
+void order_by_merging(std::vector<uint32_t>& order, const T* row, bool is_largest) {
+    std::stable_sort(order.begin(), order.end(), [=](uint32_t a, uint32_t b) {
+        const float x = static_cast<float>(row[a]), y = static_cast<float>(row[b]);
+        if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && !std::isnan(y);
+        return is_largest ? x > y : x < y;
+    });
+}
+// The order in which RADIX_SELECT takes them. Unsorted, the elements beyond the k-th one stay as they stand,
+// before those that equal it; kernels cannot rely on it.
+template <typename T>
+void order_by_radix(std::vector<uint32_t>& order, const T* row, bool is_largest, bool sorted, uint64_t k) {
+    const auto is_before = [=](uint32_t a, uint32_t b) {
+        return is_largest ? radix_key(row[a]) > radix_key(row[b]) : radix_key(row[a]) < radix_key(row[b]);
+    };
+    std::stable_sort(order.begin(), order.end(), is_before);
+    const auto equal = std::lower_bound(order.begin(), order.begin() + k, order[k - 1], is_before);
+    if (!sorted) std::sort(order.begin(), equal);
+}
 }  // namespace detail
 
-// The k largest or smallest of each row, in order, with their indices; equal ones in the order of the row,
-// NaN before all. Without indices of the caller's the indices are of no use: -1. A row that is marked
-// finished has its values, and n as every index.
+constexpr TopKConfig defaultTopKConfig = {TopKAlgo::MERGE_SORT, TopKOrder::UNSET, true};
+
+// The k largest or smallest of each row with their indices. MERGE_SORT sorts all `inner` elements of a row;
+// without indices of the caller's its indices are of no use: -1. A row that is marked finished has its
+// values, and n as every index. RADIX_SELECT looks at the first `n`, and counts them from 0 without indices.
 template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,
-          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, typename Tiling>
+          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, const TopKConfig& config = defaultTopKConfig,
+          typename Tiling>
 void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,
           const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,
           const LocalTensor<bool>& finishLocal, const int32_t k, const Tiling&, const TopKInfo& topKInfo,
           const bool isLargest = true, Where where = Where()) {
-    static_assert(std::is_same<T, half>::value || std::is_same<T, float>::value,
-                  "TopK is for half and float");
+    constexpr bool selects = config.algo == TopKAlgo::RADIX_SELECT;
+    static_assert(!selects || __NPU_ARCH__ == 3510, "TopK: RADIX_SELECT is of dav-3510");
+    static_assert(!selects || !isHasfinish, "TopK: isHasfinish is false with RADIX_SELECT");
+    static_assert(selects || std::is_same<T, half>::value || std::is_same<T, float>::value,
+                  "TopK: MERGE_SORT is for half and float");
+    static_assert(!selects || detail::is_one_of<T, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t,
+                                                int64_t, uint64_t, half, float, bfloat16_t>,
+                  "TopK: RADIX_SELECT is for integers, half, float and bfloat16_t");
     constexpr bool small = topkMode == TopKMode::TOPK_NSMALL;
     const auto& block = ascendc_host::enter(where);
     if (small && isHasfinish)
@@ -202,33 +257,36 @@ void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIn
         {{"srcLocal", from, rows * inner * sizeof(T)},
          {"srcIndexLocal", given, given == nullptr ? 0 : (small ? rows : 1) * inner * 4}},
         where);
-    std::vector<uint32_t> order(inner);
+    const bool takes_largest =
+        selects && config.order != TopKOrder::UNSET ? config.order == TopKOrder::LARGEST : isLargest;
+    std::vector<uint32_t> order(selects ? topKInfo.n : inner);
     for (uint64_t row = 0; row < rows; ++row) {
         const T* row_from = from + row * inner;
         std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            const float x = static_cast<float>(row_from[a]), y = static_cast<float>(row_from[b]);
-            if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && !std::isnan(y);
-            return isLargest ? x > y : x < y;
-        });
+        if constexpr (selects)
+            detail::order_by_radix(order, row_from, takes_largest, config.sorted, taken);
+        else
+            detail::order_by_merging(order, row_from, takes_largest);
         for (uint64_t i = 0; i < taken; ++i) {
             values[row * value_pitch + i] = row_from[order[i]];
             int32_t& index = indices[row * index_pitch + i];
-            index = given == nullptr ? -1 : given[(small ? row * inner : 0) + order[i]];
+            const int32_t unnamed = selects ? static_cast<int32_t>(order[i]) : -1;
+            index = given == nullptr ? unnamed : given[(small ? row * inner : 0) + order[i]];
             if (finished != nullptr && finished[row]) index = topKInfo.n;
         }
     }
 }
 template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,
-          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, typename Tiling>
+          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, const TopKConfig& config = defaultTopKConfig,
+          typename Tiling>
 void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,
           const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,
           const LocalTensor<bool>& finishLocal, const LocalTensor<uint8_t>&, const int32_t k,
           const Tiling& tilling, const TopKInfo& topKInfo, const bool isLargest = true,
           Where where = Where()) {
-    TopK<T, isInitIndex, isHasfinish, isReuseSrc, topkMode>(dstValueLocal, dstIndexLocal, srcLocal,
-                                                            srcIndexLocal, finishLocal, k, tilling, topKInfo,
-                                                            isLargest, where);
+    TopK<T, isInitIndex, isHasfinish, isReuseSrc, topkMode, config>(dstValueLocal, dstIndexLocal, srcLocal,
+                                                                    srcIndexLocal, finishLocal, k, tilling,
+                                                                    topKInfo, isLargest, where);
 }
 
 }  // namespace AscendC
