@@ -161,8 +161,12 @@ def infer(
         needs_torch_npu(sys.argv[1:])
         report_functions(package, () if compiled else names, compiled, sources, output, output_format)
         return
-    if len(names) != 1:
-        raise click.UsageError("expected one of NAMESPACE::OP, a source SOURCE.cpp, --package DIR, --meta NAME")
+    if len(names) != 1 or "::" not in names[0]:
+        given = f"{' '.join(names)}: " if names else ""
+        raise click.UsageError(
+            f"{given}expected one of NAMESPACE::OP, a source SOURCE.cpp, --package DIR, --meta NAME; for an op type alone "
+            "write --package DIR OP"
+        )
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.inference import infer_overload
     from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device

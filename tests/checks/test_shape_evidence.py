@@ -100,3 +100,10 @@ def test_the_command_compares_a_python_meta(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert found["sources"][0]["relation"].startswith("x[*s, n] -> y[*s, n // 2]")
     assert found["prototype"] == []
+
+
+def test_an_op_type_alone_is_told_of_packages_and_metas() -> None:
+    result = CliRunner().invoke(main, ["infer", "EvidenceHalf"])
+    assert result.exit_code == 2
+    assert "EvidenceHalf: expected one of NAMESPACE::OP" in result.output
+    assert "write --package DIR OP" in result.output

@@ -520,6 +520,21 @@ def test_an_input_with_the_conjugate_or_negative_bit_is_read_as_such_in_ge_graph
     torch.testing.assert_close(found.cpu(), (lazily(x) + 1).resolve_conj().resolve_neg())
 
 
+@pytest.mark.xfail(strict=True, reason="write-to-overlapping-input of docs/wheel-faults.md")
+def test_a_row_of_an_input_whose_rows_share_memory_is_written_in_ge_graphs() -> None:
+    import torchair
+
+    def write(x: T) -> T:
+        x[2] += 1
+        return x + 0
+
+    torch._dynamo.reset()
+    windows = torch.arange(9.0).npu().as_strided((4, 6), (1, 1))
+    expected = write(torch.arange(9.0).as_strided((4, 6), (1, 1)))
+    found = torch.compile(write, backend=torchair.get_npu_backend(), dynamic=False)(windows)
+    torch.testing.assert_close(found.cpu(), expected)
+
+
 @pytest.mark.xfail(strict=True, reason="view-of-first-input of docs/wheel-faults.md")
 @pytest.mark.parametrize("view", [lambda x: x[1:], lambda x: x.detach()])
 def test_a_capture_that_returns_a_view_of_an_input_leaves_earlier_inputs_alone(view: Callable[[T], T]) -> None:
