@@ -20,7 +20,7 @@ import ascend_graph
 from ascend_graph.host.kernels import host_kernel
 
 T = torch.Tensor
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
 
 HEADER = """
 REG_OP(CapturedScale)
@@ -70,13 +70,6 @@ def ops() -> Iterator[SimpleNamespace]:
     for registration in registered:
         registration.unregister()
     library._destroy()
-
-
-@pytest.fixture(autouse=True)
-def _compiled_anew() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def compiled(function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:

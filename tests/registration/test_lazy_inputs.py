@@ -18,7 +18,7 @@ from ascend_graph.host.kernels import host_kernel
 from ascend_graph.registration.conversion.lazy_inputs import _PlainInputs, with_plain_inputs
 
 T = torch.Tensor
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
 
 HEADER = """
 REG_OP(LazyShift)
@@ -63,13 +63,6 @@ def ops() -> Iterator[SimpleNamespace]:
     for registration in registered:
         registration.unregister()
     library._destroy()
-
-
-@pytest.fixture(autouse=True)
-def _compiled_anew() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 COMPLEX = torch.complex(torch.arange(6.0), torch.arange(6.0) + 1).reshape(2, 3)

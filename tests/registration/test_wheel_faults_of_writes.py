@@ -25,6 +25,7 @@ from writing_operators import assert_apart, assert_as_eager, captured, ge, numbe
 T = torch.Tensor
 pytestmark = [
     pytest.mark.filterwarnings("default"),  # compiling warns of much that is torch's and torchair's own affair
+    pytest.mark.usefixtures("compiled_anew"),
     pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's"),
 ]
 
@@ -60,13 +61,6 @@ def ops() -> Iterator[SimpleNamespace]:
     library = torch.library.Library("writes_unregistered", "DEF")
     yield writing.define(library, registered=False)
     library._destroy()
-
-
-@pytest.fixture(autouse=True)
-def _compiled_anew() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 X, Z = numbers(4, 6), 3 * numbers(4, 6)

@@ -18,7 +18,7 @@ from ascend_graph.registration.writing import graph_passes, mutation
 
 T = torch.Tensor
 # Compiling warns of much that is torch's and torchair's own affair.
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,6 @@ def ops() -> Iterator[SimpleNamespace]:
     for registration in reversed(defined.registrations):
         registration.unregister()
     library._destroy()
-
-
-@pytest.fixture(autouse=True)
-def _compiled_anew() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 MODES = [

@@ -11,7 +11,7 @@ from typing import Any
 from ascend_graph.host.packages.format import OperatorPackageError, open_package, package_prototype
 from ascend_graph.host.packages.output_specs import output_sources
 from ascend_graph.host.time_limit import within_limit
-from ascend_graph.host.triton.nested import python_kernel
+from ascend_graph.host.triton.nested import PythonKernelCall
 from ascend_graph.prototypes import OpPrototype, ParameterKind
 
 
@@ -41,7 +41,7 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
     op_type = prototype.op_type
 
     def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-        with python_kernel():
+        with PythonKernelCall():
             result = within_limit(f"{op_type}: the Python kernel", lambda: function(*inputs, **attrs))
         if only_list and isinstance(result, (tuple, list)) and not any(isinstance(r, (tuple, list)) for r in result):
             results: Sequence[Any] = (result,)

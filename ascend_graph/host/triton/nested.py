@@ -15,7 +15,7 @@ def is_nested() -> bool:
     return getattr(_state, "depth", 0) > 0
 
 
-class python_kernel:  # noqa: N801 - a context manager, as a generator would be at twice the cost of each call
+class PythonKernelCall:
     """Let launches of Triton kernels be part of the Python kernel that the block runs."""
 
     def __enter__(self) -> None:

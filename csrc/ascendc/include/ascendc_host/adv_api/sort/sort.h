@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ascendc_host/basic_api/arithmetic.h"
 #include "ascendc_host/basic_api/sort.h"
 #include "ascendc_host/internal/sizes.h"
 
@@ -22,18 +23,13 @@ constexpr uint32_t TWELVE = 12, SIXTEEN = 16, THIRTY_TWO = 32, FORTYEIGHT = 48;
 namespace AscendC {
 
 namespace detail {
-template <size_t size>
-using UnsignedOfSize = std::conditional_t<
-    size == 1, uint8_t,
-    std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 // An unsigned number in the order of the elements, as radix algorithms compare them: -0 is below 0, and a NaN
 // is beyond the infinity of its sign.
 template <typename T>
-UnsignedOfSize<sizeof(T)> radix_key(const T& value) {
-    using U = UnsignedOfSize<sizeof(T)>;
+Bits<T> radix_key(const T& value) {
+    using U = Bits<T>;
     constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(T) - 1));
-    U bits;
-    std::memcpy(&bits, &value, sizeof bits);
+    const U bits = bits_of(value);
     if constexpr (std::is_unsigned<T>::value)
         return bits;
     else if constexpr (std::is_integral<T>::value)
