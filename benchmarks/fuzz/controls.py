@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
 
 TANH = re.compile(r"""approximate=['"]tanh['"]""")
@@ -36,6 +37,18 @@ def is_right(program: FuzzProgram, mode: str) -> bool:
     from benchmarks.fuzz.modes import cpu_results
 
     return run_mode(program, mode, cpu_results(program))[1] is None
+
+
+def is_explained(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a program is right in a finding's mode, or has another known fault there."""
+    from benchmarks.fuzz.check import run_mode
+    from benchmarks.fuzz.known import known_fault
+    from benchmarks.fuzz.modes import cpu_results
+
+    other = run_mode(program, finding.mode, cpu_results(program))[1]
+    if other is None:
+        return True
+    return (other.kind, other.message) != (finding.kind, finding.message) and known_fault(program, other) != ""
 
 
 def with_copied_outputs(program: FuzzProgram) -> FuzzProgram:

@@ -16,6 +16,7 @@ from benchmarks.fuzz.controls import (
     converted_with,
     exact_gelu,
     from_the_start,
+    is_explained,
     is_right,
     separated_values,
     with_copied_outputs,
@@ -23,6 +24,7 @@ from benchmarks.fuzz.controls import (
     with_known_ones,
     without_bits,
     without_input_views,
+    without_overlaps,
 )
 from benchmarks.fuzz.faults import SINE, SLICE, Case, KnownFault, as_strided, case
 from benchmarks.fuzz.findings import FuzzFinding
@@ -41,14 +43,20 @@ def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
 def _strided_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether ``as_strided`` takes PyTorch's strides of a view, or of an input with strides or an offset.
 
-    GE has either in contiguous memory, a capture its copies of inputs. The same program is right with ``as_strided`` of copies.
+    GE has either in contiguous memory, a capture its copies of inputs. The same program is right with ``as_strided`` of copies,
+    where a capture runs without the pass for writes in place if the program is wrong without it, too.
     """
+    from benchmarks.fuzz.modes import FUNCTIONAL
+
     says = re.match(r"RuntimeError: node AsStrided \(AsStrided\): .* reach outside", finding.message)
     values = finding.kind in ("value of outputs", "value of arguments")
     if not finding.mode.startswith(("ge", "npugraph_ex")) or not (values or says) or is_right(program, finding.mode):
         return False
     strided = any(_has_strided_source(program, call) for call in range(len(program.sizes)))
-    return strided and is_right(with_copies(program), finding.mode)
+    modes = [finding.mode]
+    if finding.mode.startswith("npugraph_ex") and not is_right(program, finding.mode + FUNCTIONAL):
+        modes.append(finding.mode + FUNCTIONAL)
+    return strided and any(is_right(with_copies(program), mode) for mode in modes)
 
 
 def _has_strided_source(program: FuzzProgram, call: int) -> bool:
@@ -80,7 +88,7 @@ def _is_input_view(program: FuzzProgram) -> bool:
 def _input_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a returned view of a written input has lost its offset or strides (W9, W10).
 
-    The same program is right once it returns no such view.
+    The same program is right, or has another known fault, once it returns no such view.
     """
     says = {
         "ge_dynamic": r"RuntimeError: setStorage: sizes .* are out of bounds for storage|call \d+: \[\d+\]",
@@ -92,8 +100,26 @@ def _input_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
         and finding.kind in kinds
         and re.match(says, finding.message) is not None
         and _is_input_view(program)
-        and is_right(without_input_views(program), finding.mode)
+        and is_explained(without_input_views(program), finding)
     )
+
+
+def _overlapping_write(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether ATen writes to an input whose own elements share memory, which GE has apart.
+
+    The same program is right, or has another known fault, with inputs that have memory of their own.
+    """
+    values = finding.kind in ("value of outputs", "value of arguments")
+    apart = without_overlaps(program)
+    if finding.mode not in ("ge", "ge_dynamic") or not values or program.operators or apart.inputs == program.inputs:
+        return False
+    return not is_right(program, finding.mode) and is_explained(apart, finding)
+
+
+def _windows_case(layout: str) -> Case:
+    program, finding = case("ge", "call 1: [0]: 1 of 6 values differ", ProgramLine("{0}[1].add_(1)", ("x0",)))
+    inputs = (replace(program.inputs[0], sizes=(3, "a"), layout=layout),)
+    return replace(program, inputs=inputs), replace(finding, kind="value of outputs")
 
 
 def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -295,6 +321,12 @@ KNOWN: tuple[KnownFault, ...] = (
         _symbolic_one,
         lambda: _squeeze_case("{0}.squeeze()"),
         lambda: _squeeze_case("{0}.flatten()"),
+    ),
+    KnownFault(
+        "write-to-overlapping-input",
+        _overlapping_write,
+        lambda: _windows_case("windows"),
+        lambda: _windows_case("gaps"),
     ),
     KnownFault("bits-of-inputs", _bits, lambda: _bits_case("negated"), lambda: _bits_case("plain")),
     KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from benchmarks.fuzz.controls import (
     filled_from_inputs,
+    is_explained,
     is_right,
     with_copied_inputs,
     with_elements,
@@ -181,19 +182,12 @@ def _overlapping_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
     The same program is right, or has another known fault, with inputs and values that have memory of their own.
     """
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.known import known_fault
-    from benchmarks.fuzz.modes import cpu_results
-
     says = re.match(r"RuntimeError: unsupported operation: more than one element of the written-to", finding.message)
     if program.operators:  # graphs with registered operators do not return their inputs
         return False
     if finding.mode not in ("npugraph_ex", "npugraph_ex_dynamic") or says is None or is_right(program, finding.mode):
         return False
-    apart = without_overlaps(program)
-    other = run_mode(apart, finding.mode, cpu_results(apart))[1]
-    explained = other is None or (other.message != finding.message and known_fault(apart, other) != "")
-    return "acl_graph.py" in finding.message and explained
+    return "acl_graph.py" in finding.message and is_explained(without_overlaps(program), finding)
 
 
 def _overlapping_case(line: str) -> Case:
