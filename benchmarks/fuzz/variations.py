@@ -102,7 +102,8 @@ def _counted(op: FuzzOperator, r: Random) -> FuzzOperator:
         return op
     place = r.randrange(len(op.outputs))
     sizes = [d for i in op.inputs if i.kind == "required" for d in i.dims if not d.startswith("*")]
-    counts = sizes + [a.name for a in op.attrs if a.name == "block_size" and a.type == "Int"]
+    lengths = (a for a in op.attrs if a.name == "block_size" and a.type == "Int" and (a.schema_default or 0) >= 0)
+    counts = sizes + [a.name for a in lengths]
     if not counts or op.outputs[place].list:
         return op
     output = replace(op.outputs[place], count=r.choice(counts), when="")
