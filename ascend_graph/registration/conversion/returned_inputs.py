@@ -2,6 +2,7 @@
 
 TorchAir captures such an input at the address of the first call's tensor, and copies the tensors of later calls into it: what the
 first caller holds changes, and earlier results with it. Training does so with what it keeps of the inputs for the gradient.
+Results that are no tensors, as absent outputs, stay outside, too: a second capture of a graph cannot give None back.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import fx
 def compile_with_returned_inputs(
     compile_graph: Callable[[fx.GraphModule, Sequence[Any]], Any], module: fx.GraphModule, inputs: Sequence[Any]
 ) -> Any:
-    """Compile a graph for captures without the results that lie in its inputs, and give them back at each call.
+    """Compile a graph for captures without constants and results that lie in its inputs, and give them back at each call.
 
     Args:
         compile_graph: TorchAir's compiler: a graph and example inputs to what is called with the inputs.
@@ -26,14 +27,15 @@ def compile_with_returned_inputs(
     """
     (output,) = module.graph.find_nodes(op="output")
     returned: list[Any] = list(output.args[0])
-    places = [n for n, node in enumerate(returned) if _lies_in_an_input(node)]
-    if not places:
+    outside = [n for n, node in enumerate(returned) if not isinstance(node, fx.Node) or _lies_in_an_input(node)]
+    if not outside:
         return compile_graph(module, inputs)
-    made = _returning(module, [returned[n] for n in places], pure=True)
-    captured = _returning(module, [None if n in places else node for n, node in enumerate(returned)])
+    inside = [n for n in range(len(returned)) if n not in outside]
+    made = _returning(module, [returned[n] for n in outside], pure=True)
+    captured = _returning(module, [returned[n] for n in inside])
     given = _without_unread_inputs(captured)
     compiled = compile_graph(captured, [inputs[n] for n in given])
-    return _WithReturnedInputs(compiled, given, made, places)
+    return _WithReturnedInputs(compiled, given, made, inside + outside)
 
 
 class _WithReturnedInputs:
@@ -41,7 +43,7 @@ class _WithReturnedInputs:
 
     Attributes:
         given: Positions of the inputs that the compiled graph takes.
-        places: Positions of the results that ``made`` returns.
+        places: Positions of its results, and then of those that ``made`` returns.
     """
 
     def __init__(self, compiled: Any, given: list[int], made: fx.GraphModule, places: list[int]) -> None:
@@ -49,10 +51,8 @@ class _WithReturnedInputs:
         self._graph, self._make = made.graph, made.forward
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        results = list(self._compiled(*[inputs[n] for n in self._given]))
-        for n, made in zip(self._places, self._make(*inputs), strict=True):
-            results[n] = made
-        return results
+        captured = self._compiled(*[inputs[n] for n in self._given])
+        return _in_order(self._places, [*captured, *self._make(*inputs)])
 
     def get_code(self, *args: Any, **kwargs: Any) -> Any:
         """Return the program that TorchAir keeps of the graph (``cache_compile``), with these results."""
@@ -64,14 +64,21 @@ import torch
 {self._graph.python_code("self").src.replace("def forward(", "def _make(", 1)}
 _captured = kernel
 def kernel(*inputs):
-    results = list(_captured(*[inputs[n] for n in {self._given}]))
-    for n, made in zip({self._places}, _make(None, *inputs)):
-        results[n] = made
-    return results
+    results = [*_captured(*[inputs[n] for n in {self._given}]), *_make(None, *inputs)]
+    return [results[n] for n in {_in_order(self._places, range(len(self._places)))}]
 """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
+
+
+def _in_order(places: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Return values by their places.
+
+    >>> _in_order([2, 0, 1], "abc")
+    ['b', 'c', 'a']
+    """
+    return [value for _, value in sorted(zip(places, values, strict=True), key=operator.itemgetter(0))]
 
 
 def _lies_in_an_input(node: Any) -> bool:
