@@ -156,21 +156,26 @@ def announced_unless(batch: tuple[str, ...], *levels: list[str]) -> contextlib.A
     return contextlib.nullcontext() if taken else pytest.warns(VmapLoopWarning)
 
 
-@pytest.mark.parametrize("schema", ["int dst_type=6", "ScalarType dst_type", "ScalarType? dst_type=None"])
-def test_calls_of_operators_that_take_a_dtype_are_drawn(schema: str) -> None:
+@pytest.mark.parametrize(
+    ("schema", "dtype"),
+    [
+        ("int dst_type=6", ": dst_type"),
+        ("ScalarType dst_type", ": dst_type"),
+        ("ScalarType? dst_type=None", ": dst_type if dst_type is not None else float32"),
+        ("ScalarType dst_type", ""),  # which the relation does not read
+    ],
+)
+def test_calls_of_operators_that_take_a_dtype_are_drawn(schema: str, dtype: str) -> None:
     library = torch.library.Library("drawn_dtypes", "FRAGMENT")
     number = {4: torch.int64, 5: torch.float16, 6: torch.float32, 15: torch.bfloat16}
 
     def kernel(x: torch.Tensor, *, dst_type: Any = None) -> torch.Tensor:
-        return (x * 2).to(
-            dst_type if isinstance(dst_type, torch.dtype) else number[6 if dst_type is None else dst_type]
-        )
+        made = x * 2
+        if not dtype:
+            return made
+        return made.to(dst_type if isinstance(dst_type, torch.dtype) else number[6 if dst_type is None else dst_type])
 
-    relation = (
-        "x[m, n] -> y[m, n]: dst_type if dst_type is not None else float32"
-        if "?" in schema
-        else "x[m, n] -> y[m, n]: dst_type"
-    )
+    relation = f"x[m, n] -> y[m, n]{dtype}"
     try:
         library.define(f"convert(Tensor x, *, {schema}) -> Tensor")
         library.impl("convert", kernel, "CPU")

@@ -198,8 +198,10 @@ def _undefaulted(schema: Any, relation: Relation, rng: random.Random) -> dict[st
 
 
 def _dtype_numbers(schema: Any, relation: Relation, rng: random.Random) -> dict[str, Any]:
-    """Draw the attrs that the relation takes for dtypes: the default where there is one, else one of torch's numbers."""
-    used = used_as_dtype(relation)
+    """Draw the attrs that the relation or the schema takes for dtypes: the default, else one of torch's numbers."""
+    used = used_as_dtype(relation) | {
+        a.name for a in schema.arguments if str(a.real_type) == "ScalarType" and not a.has_default_value()
+    }
     arguments = [a for a in schema.arguments if a.name in used and "Tensor" not in str(a.type)]
     return {a.name: a.default_value if a.default_value is not None else rng.choice(_DTYPE_NUMBERS) for a in arguments}
 
