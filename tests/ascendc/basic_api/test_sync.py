@@ -121,8 +121,8 @@ extern "C" __global__ __aicore__ void types(GM_ADDR z, uint32_t which) {
     if (which == 2) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
     if (which == 3) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     OUT(int32_t, 16);
-    if ASCEND_IS_AIV out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
-    if ASCEND_IS_NOT_AIV out.SetValue(8 + GetBlockIdx(), GetTaskRation());
+    if ASCEND_IS_AIV out.SetValue(GetBlockIdx(), 10 * GetSubBlockNum() + 1 + GetSubBlockIdx());
+    if ASCEND_IS_NOT_AIV out.SetValue(8 + GetBlockIdx(), 10 * GetSubBlockNum() + GetTaskRation());
 }
 extern "C" __global__ __mix__(1, 2) void core_type(GM_ADDR z) {
     OUT(int32_t, 16);
@@ -281,7 +281,12 @@ def test_split_cores(library: ctypes.CDLL, tools: Toolkit) -> None:
 
 @pytest.mark.parametrize(
     ("which", "vector", "cube"),
-    [(0, [1, 1, 0, 0], [0, 0]), (1, [0, 0, 0, 0], [1, 1]), (2, [1, 1, 0, 0], [1, 1]), (3, [1, 2, 1, 2], [1, 1])],
+    [
+        (0, [11, 11, 0, 0], [0, 0]),
+        (1, [0, 0, 0, 0], [11, 11]),
+        (2, [11, 11, 0, 0], [11, 11]),
+        (3, [21, 22, 21, 22], [11, 11]),
+    ],
 )
 def test_kernel_types(library: ctypes.CDLL, which: int, vector: list[int], cube: list[int]) -> None:
     z = np.zeros(16, np.int32)

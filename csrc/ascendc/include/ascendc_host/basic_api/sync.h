@@ -63,10 +63,11 @@ constexpr CoreTypeQuestion g_coreType;
 inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
 inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
-inline int64_t GetSubBlockNum() { return ascendc_host::current().sub_count; }
-inline int64_t GetTaskRation() {
-    return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1;
+inline int64_t GetSubBlockNum() {
+    const auto& block = ascendc_host::current();
+    return block.core == ascendc_host::Core::aiv ? block.sub_count : 1;
 }
+inline int64_t GetTaskRation() { return GetSubBlockNum(); }
 inline int64_t GetTaskRatio() { return GetTaskRation(); }
 constexpr int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 inline void GetArchVersion(uint32_t& version) { version = __NPU_ARCH__ / 10; }
