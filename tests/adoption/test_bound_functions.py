@@ -65,6 +65,7 @@ RETURNS = {
     "std::tuple<at::Tensor, at::Tensor>": ("return std::tie(y, y);", "(Tensor, Tensor)"),
     "std::pair<at::Tensor, at::Tensor>": ("return {y, y};", "(Tensor, Tensor)"),
     "std::vector<at::Tensor>": ("return {y, y, y};", "(Tensor, Tensor, Tensor)"),
+    "pybind11::tuple": ("return pybind11::make_tuple(y, y);", "(Tensor, Tensor)"),
     "std::tuple<c10::optional<at::Tensor>, at::Tensor>": ("return std::make_tuple(y, y);", "(Tensor, Tensor)"),
 }
 
@@ -74,6 +75,12 @@ def test_what_a_function_returns_is_in_its_schema(returns: str, adopted: Adopt) 
     body, expected = RETURNS[returns]
     one, _ = adopt_function(adopted, "const at::Tensor &x", f"auto y = at::empty_like(x); {body}", returns=returns)
     assert schema_of(one) == f"mine::f(Tensor x) -> {expected}"
+
+
+def test_a_tuple_with_a_number_is_left_open(adopted: Adopt) -> None:
+    body = "auto y = at::empty_like(x); return py::make_tuple(y, 3);"
+    one, _ = adopt_function(adopted, "const at::Tensor &x", body, returns="py::tuple")
+    assert one.reason == "it is bound without a schema, and not all that it returns are tensors"
 
 
 def test_names_and_defaults_are_those_of_py_arg(adopted: Adopt) -> None:
@@ -207,6 +214,16 @@ def test_a_function_that_may_write_more_stays_a_line_to_complete(body: str, adop
 
 
 KERNEL = """#include "kernel_operator.h"
+template <typename T> class Copier {{ public: __aicore__ inline void Run(const AscendC::GlobalTensor<T> &from); }};
+template <typename T> class Writer {{ public: __aicore__ inline void Run(const AscendC::GlobalTensor<T> &to); }};
+template <typename T> __aicore__ inline void Copier<T>::Run(const AscendC::GlobalTensor<T> &from)
+{{
+    AscendC::DataCopy(local, from, 8);
+}}
+template <typename T> __aicore__ inline void Writer<T>::Run(const AscendC::GlobalTensor<T> &to)
+{{
+    AscendC::DataCopy(to, local, 8);
+}}
 class Add {{
 public:
     __aicore__ inline void Init(GM_ADDR a, GM_ADDR b, GM_ADDR c)
@@ -236,6 +253,10 @@ LAUNCHES = {
     "AscendC::DataCopy(cGm, local, 8);": "Tensor x, Tensor y",
     "AscendC::DataCopy(cGm, local, 8); AscendC::DataCopyPad(bGm[4], other, 8);": "Tensor x, Tensor(a1!) y",
     "AscendC::DataCopy(cGm, local, 8); aGm.SetValue(0, 1);": "Tensor(a0!) x, Tensor y",
+    "auto part = cGm[8]; AscendC::DataCopy(part, local, 8);": "Tensor x, Tensor y",
+    "auto part = bGm[8]; AscendC::DataCopy(part, local, 8); if (n) { Copier<half> one; one.Run(aGm); }": "Tensor x, Tensor(a1!) y",
+    "Copier<half> one; one.Run(bGm);": "Tensor x, Tensor y",
+    "Writer<half> one; one.Run(bGm);": "Tensor x, Tensor(a1!) y",
     "AscendC::DataCopy(cGm, local, 8); Elsewhere(bGm);": "it launches add, and "
     "what that kernel does with y is not understood",
 }

@@ -21,6 +21,11 @@ WRITTEN = {
     "for (auto &t : {x, z}) { t.add_(1); }": "Tensor(a0!) x, Tensor(a1!) z",
     "at::Tensor t; keep(x, t); t.add_(1);": "Tensor(a0!) x, Tensor z",
     "auto add = [](at::Tensor t) { t.add_(1); }; add(x);": "Tensor(a0!) x, Tensor z",
+    "Fn run = nullptr; if (n) { run = add_one; } else { run = look; } run(x);": "Tensor(a0!) x, Tensor z",
+    "Fn run = n ? look : add_one, *none; Fn other{run}; other(z);": "Tensor x, Tensor(a1!) z",
+    "Fn run = chosen(n); run(x);": "Tensor(a0!) x, Tensor z",
+    "Fn run; run = look; run(x);": "Tensor x, Tensor z",
+    "applied(z, add_one); applied(x, look);": "Tensor x, Tensor(a1!) z",
     'ctx->saved["x"] = x; const auto same = [n](const at::Tensor &t) { return t.dim(); }; same(x);': "Tensor x, Tensor z",
     "int64_t n = x.size(0), m; n += 1; auto *p = x.data_ptr<float>(); p += n; auto q = std::max(n, m);": "Tensor x, Tensor z",
 }
@@ -28,6 +33,9 @@ WRITTEN = {
 OPEN = (
     "for (auto t : {x, z}) launch_it(t);",
     "while (fill_it(x)) { n(); }",
+    "Fn run = look; choose(run); run(x);",
+    "Fn run = n ? look : elsewhere; run(x);",
+    "Fn run = table.at(n); run(x);",
     "do { n(); } while (fill_it(x));",
     "for (int i = 0; fill_it(x, i); i++) { n(); }",
     "switch (fill_it(x)) { case 0: n(); }",
@@ -61,6 +69,11 @@ template <class T> void of_any(T &t) { fill_it(t); }
 void of_pair(Pair &p) { fill_it(p.x); }
 void of_number(int n) {}
 void keep(const at::Tensor &t, at::Tensor &kept) { kept = t; }
+void add_one(at::Tensor t) { t.add_(1); }
+void look(at::Tensor t) { auto n = t.size(0); }
+void choose(Fn &f) { f = add_one; }
+Fn chosen(int64_t n) { if (n) { return look; } return n > 1 ? look : add_one; }
+void applied(const at::Tensor &t, Fn f) { f(t); }
 """
 
 

@@ -106,6 +106,10 @@ def _operator(
     if unstated:
         if items is None and outcome.returned != Constant(None):
             return BoundOperator(name, one, reason="it is bound without a schema, and does not state what it returns")
+        if not all(isinstance(item, Input | NewTensor | Choice) for item in items or ()):
+            return BoundOperator(
+                name, one, reason="it is bound without a schema, and not all that it returns are tensors"
+            )
         signature = replace(signature, returns=("Tensor",) * len(items or ()))
     if signature.returns == ("Tensor[]",) and isinstance(outcome.returned, Several | Sizes) and items is not None:
         # A vector whose length the function states is so many returns.

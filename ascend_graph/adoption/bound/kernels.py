@@ -37,7 +37,11 @@ _DECLARED = re.compile(
 _DECLARATION = re.compile(
     r"\s*(?:(?:public|private|protected)\s*:\s*)?(?:AscendC\s*::\s*)?GlobalTensor\s*<[^;{}()]*>[\w\s,\[\]]*\Z"
 )
-_DEFINED = re.compile(r"(?<![\w.>:])(?:\w+\s*::\s*)?([A-Za-z_]\w*)\s*\(")
+#: A variable that is given a tensor, or a part of one, from there on: ``auto block = x[offset];``.
+_GIVEN = re.compile(r"\b(?:auto|(?:AscendC\s*::\s*)?GlobalTensor\s*<[^;{}()]*>)\s*&?\s*([A-Za-z_]\w*)\s*=\s*\Z")
+_PART = re.compile(r"\s*(?:\[[^\[\];]*\])?\s*;")
+_DEFINED = re.compile(r"(?<![\w.>:])(?:(?P<owner>\w+)\s*(?:<[^<>;{}()]*>)?\s*::\s*)?(?P<name>[A-Za-z_]\w*)\s*\(")
+_CLASS = re.compile(r"\b(?:class|struct)\s+(\w+)\s*(?:final\s*)?(?::[^;{}()]*)?\{")
 _MARK = re.compile(r"\b__global__\b")
 _LONGEST_CALL = 4000
 _MAX_DEPTH = 3
@@ -45,6 +49,17 @@ _MAX_DEPTH = 3
 
 #: Begin and end of a part of the code; everything if the end is negative.
 Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A function of a kernel's code: the names of its parameters, where its body is, and its class."""
+
+    parameters: tuple[str, ...]
+    body: Span
+    owner: str
+
+
 _NOWHERE: tuple[str, Span] = ("", (0, 0))
 
 
@@ -107,19 +122,32 @@ class _Reader:
 
     def __init__(self, code: str) -> None:
         self.code = code
-        #: Functions by name: the names of their parameters, and where their bodies begin and end.
-        self.definitions: dict[str, list[tuple[tuple[str, ...], Span]]] = {}
+        #: Functions by name.
+        self.definitions: dict[str, list[_Definition]] = {}
+        classes = [(match[1], match.end(), close_of(code, match.end() - 1)) for match in _CLASS.finditer(code)]
         for match in _DEFINED.finditer(code):
             close = close_of(code, match.end() - 1)
             opened = re.match(r"\s*(?:const\s*)?(?::[^;{}]*)?\{", code[close + 1 : close + 400]) if close > 0 else None
             if opened is not None:
                 names = tuple(one.name for one in parameters_of(code[match.end() : close]))
                 start = close + opened.end()
-                self.definitions.setdefault(match[1], []).append((names, (start, close_of(code, start))))
+                inside = [name for name, begin, end in classes if begin <= match.start() < end]
+                owner = match["owner"] or (inside[-1] if inside else "")
+                found = _Definition(names, (start, close_of(code, start)), owner)
+                self.definitions.setdefault(match["name"], []).append(found)
+
+    def called(self, function: str, count: int, variable: str) -> list[_Definition]:
+        """Return the functions with so many parameters; of a variable's class, if that is known, for its methods."""
+        found = [one for one in self.definitions.get(function, ()) if len(one.parameters) == count]
+        if not variable or len(found) < 2:
+            return found
+        declared = rf"\b(\w+)\s*(?:<[^;{{}}()]*>)?[\s*&]+{re.escape(variable)}\s*[;,)({{=\[]"
+        types = {match[1] for match in re.finditer(declared, self.code)}
+        return [one for one in found if one.owner in types] or found
 
     def verdict(self, kernel: str, name: str) -> str:
         """Return ``read``, ``written`` or ``unknown`` for the memory that a parameter of a kernel points to."""
-        bodies = [span for names, span in self.definitions.get(kernel, ()) if name in names]
+        bodies = [one.body for one in self.definitions.get(kernel, ()) if name in one.parameters]
         if len(bodies) != 1:
             return "unknown"
         pending = [(name, bodies[0])]
@@ -156,7 +184,20 @@ class _Reader:
                 else:
                     yield ("written" if member[1] == "SetValue" else "unknown"), _NOWHERE
                 continue
+            given = _GIVEN.search(before)
+            if given is not None and _PART.match(self.code, match.end()):
+                yield "is", (given[1], (match.end(), self.end_of_block(match.end())))
+                continue
             yield from self.argument(match.start())
+
+    def end_of_block(self, position: int) -> int:
+        """Return the end of the block that a position stands in, or that of the code."""
+        depth = 0
+        for place in range(position, len(self.code)):
+            depth += {"{": 1, "}": -1}.get(self.code[place], 0)
+            if depth < 0:
+                return place
+        return len(self.code)
 
     def argument(self, position: int) -> Iterator[tuple[str, tuple[str, Span]]]:
         """Yield what the call does whose argument stands at a position."""
@@ -185,7 +226,8 @@ class _Reader:
             yield from self.argument(opened) if function.endswith("cast") else iter((("unknown", _NOWHERE),))
         elif function in self.definitions and close > 0:
             count = len(split(self.code[opened + 1 : close]))
-            same = [(names[number], span) for names, span in self.definitions[function] if len(names) == count]
+            variable = called[1] if called[2] else ""
+            same = [(one.parameters[number], one.body) for one in self.called(function, count, variable)]
             yield from (("is", one) for one in same) if same else iter((("unknown", _NOWHERE),))
         else:
             yield "unknown", _NOWHERE

@@ -34,8 +34,8 @@ class MemoryWalker(ABC):
         }
 
     @abstractmethod
-    def helper(self, name: str, count: int) -> Writes | None:
-        """Return what a function of the repository does, or None if it is not found."""
+    def helper(self, call: ast.Call) -> Writes | None:
+        """Return what the functions of the repository do that a call means, or None if they are not found."""
 
     def find_lambdas(self, nodes: Iterable[ast.stmt]) -> None:
         """Find the variables that name a lambda."""
@@ -80,7 +80,7 @@ class MemoryWalker(ABC):
             for one in call.args[3:]:
                 assert isinstance(one, ast.Tuple)
                 self.hold(one.elts[0], self.memory(one.elts[1]))
-        elif isinstance(call.func, ast.Name) and (helper := self.helper(called_name(call), len(call.args))) is not None:
+        elif isinstance(call.func, ast.Name) and (helper := self.helper(call)) is not None:
             for number, one in enumerate(call.args):
                 kept = helper.kept.get(helper.position(number), set())
                 self.hold(one, union(self.memory(a) for n, a in enumerate(call.args) if helper.position(n) in kept))
@@ -160,7 +160,7 @@ class MemoryWalker(ABC):
         if name in self.lambdas:
             captured = union(self.held.get(one, set()) for one in self.lambdas[name][1])
             return union((captured, *map(self.memory, node.args)))
-        helper = self.helper(name, len(node.args))
+        helper = self.helper(node)
         if helper is not None and not helper.opaque:
             return union(self.memory(one) for n, one in enumerate(node.args) if helper.position(n) in helper.returned)
         return union(map(self.memory, node.args))

@@ -38,7 +38,7 @@ _OPTIONAL = re.compile(r"(?:c10|std|at|torch)::optional<(.*)>|optional<(.*)>")
 _NUMBER = re.compile(r"-?(?:0[xX][\da-fA-F]+|\d[\d']*)[uUlL]*")
 
 
-#: Return of a lambda that does not state its type.
+#: Return of a lambda that does not state its type, or of a tuple of Python's.
 UNSTATED = "auto"
 
 
@@ -164,7 +164,7 @@ def _returns(text: str, place: str) -> tuple[str, ...]:
     plain = plain_type(re.sub(r"\Atemplate\s*<[^<>]*>|\b(?:static|inline|constexpr)\b|\[\[\w+\]\]", " ", text))
     if plain == "void":
         return ()
-    if plain == "auto":
+    if plain in ("auto", "py::tuple", "pybind11::tuple"):
         return (UNSTATED,)
     several = re.fullmatch(r"(?:std::)?(?:tuple|pair)<(.*)>", plain)
     found = []

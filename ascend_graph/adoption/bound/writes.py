@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ascend_graph.adoption.bound.function_pointers import FunctionPointers, Functions, Pointers
 from ascend_graph.adoption.bound.kernels import kernel_writes
 from ascend_graph.adoption.bound.memory import WRITING_NAME, MemoryWalker, root_of, union
 from ascend_graph.adoption.bound.tensor_functions import (
@@ -77,11 +78,30 @@ class Writes:
         return min(number, self.count - 1) if self.is_variadic else number
 
 
-def writes_of(function: CppFunction, findings: Findings, known: Known, depth: int = 1) -> Writes:
-    """Return which parameters a function writes, and which it may return."""
+def writes_of(
+    function: CppFunction, findings: Findings, known: Known, depth: int = 1, given: Pointers | None = None
+) -> Writes:
+    """Return which parameters a function writes, and which it may return; ``given`` are parameters that are functions."""
     walker = _Walker(function, findings, known, depth)
-    walker.run()
+    walker.run(given or {})
     return walker.result
+
+
+def merged(several: list[Writes]) -> Writes:
+    """Return what one of several functions with the same parameters may do."""
+    first, *others = several
+    if not others:
+        return first
+    result = Writes(first.count, any(one.is_variadic for one in several), opaque=any(one.opaque for one in several))
+    for one in several:
+        result.written |= one.written
+        result.returned |= one.returned
+        result.called |= one.called
+        for text, about in one.problems.items():
+            result.problems.setdefault(text, set()).update(about)
+        for number, kept in one.kept.items():
+            result.kept.setdefault(number, set()).update(kept)
+    return result
 
 
 class _Walker(MemoryWalker):
@@ -94,14 +114,16 @@ class _Walker(MemoryWalker):
             opaque="*" in _VALUES.sub("", function.returns) or function.returns.split()[-1:] in (["T"], ["auto"]),
         )
         self.launched = launches_of(function)
-        self.helpers: dict[tuple[str, int], Writes | None] = {}
+        self.pointers = FunctionPointers(function, (), {}, findings)
+        self.helpers: dict[tuple[str, str, int, frozenset[tuple[int, Functions]]], Writes | None] = {}
 
-    def run(self) -> None:
+    def run(self, given: Pointers) -> None:
         # What a lambda does is done with the variables that it captures.
         inner = [one for text in _lambda_bodies(self.function.body) for one in statements(text)]
         tree = ast.Module([*statements(self.function.body), *inner], [])
         nodes = [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
         self.find_lambdas(nodes)
+        self.pointers = FunctionPointers(self.function, ast.walk(tree), given, self.findings)
         before = None
         while before != self.held:
             before = {name: set(held) for name, held in self.held.items()}
@@ -128,14 +150,24 @@ class _Walker(MemoryWalker):
 
     # ---------------------------------------------------------------------------------------------------------- calls
 
-    def helper(self, name: str, count: int) -> Writes | None:
-        if (name, count) not in self.helpers:
-            self.helpers[name, count] = None
-            if self.depth < _MAX_DEPTH:
-                found = called_function(name, self.function.file, count, self.findings)
-                if found is not None and found != self.function:
-                    self.helpers[name, count] = writes_of(found, self.findings, self.known, self.depth + 1)
-        return self.helpers[name, count]
+    def helper(self, call: ast.Call) -> Writes | None:
+        found = [self.function_writes(name, file, call.args) for name, file in sorted(self.pointers.called(call))]
+        known = [one for one in found if one is not None]
+        return merged(known) if len(known) == len(found) else None
+
+    def function_writes(self, name: str, file: str, arguments: list[ast.expr]) -> Writes | None:
+        """Return what a function of the repository does with arguments, some of which may be functions."""
+        count, function = len(arguments), self.function
+        given = {n: self.pointers.of(one) for n, one in enumerate(arguments)}
+        passed = frozenset((n, functions) for n, functions in given.items() if functions)
+        key = name, file, count, passed
+        if key not in self.helpers:
+            self.helpers[key] = None
+            found = called_function(name, file, count, self.findings) if self.depth < _MAX_DEPTH else None
+            if found is not None and found != function:
+                pointers = {found.parameters[n].name: one for n, one in passed if n < len(found.parameters)}
+                self.helpers[key] = writes_of(found, self.findings, self.known, self.depth + 1, pointers)
+        return self.helpers[key]
 
     def call(self, node: ast.Call) -> None:
         """Note what a call writes."""
@@ -154,7 +186,7 @@ class _Walker(MemoryWalker):
             root = root_of(node.args[0])
             if root is not None and not self.is_container(root):
                 self.write(node.args[0])
-        elif WRITING_NAME.match(last) and self.helper(name, len(node.args)) is None:
+        elif WRITING_NAME.match(last) and self.helper(node) is None:
             if last.endswith("_outf"):
                 self.problem(f"it calls {name}, whose outputs come last")
             for one in node.args[:1]:
@@ -172,7 +204,7 @@ class _Walker(MemoryWalker):
         return last in READERS or last in HARMLESS or is_check(last) or reads_alone(name)
 
     def unknown_call(self, name: str, node: ast.Call) -> None:
-        helper = self.helper(name, len(node.args))
+        helper = self.helper(node)
         if helper is not None:
             self.result.called |= helper.called
             for number, one in enumerate(node.args):

@@ -27,6 +27,8 @@ REFERENCE = "<reference>"
 STRUCTURE = "struct "
 #: Name of the function that makes a structure of its members.
 RECORD = "<record>"
+#: Name of the function that makes the value of a variable without one, of its type.
+DEFAULT = "<default>"
 #: Name of the function that makes a lambda, of its text.
 LAMBDA = "<lambda>"
 #: Maximum nesting of expressions and blocks.

@@ -8,6 +8,7 @@ import re
 from ascend_graph.adoption.cpp.expressions import (
     APPEND_RANGE,
     BINARY,
+    DEFAULT,
     FLOAT,
     FLOATS,
     FORGET,
@@ -369,7 +370,7 @@ def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
         is_float = FLOATS.search(kind.partition("<")[0]) is not None
         return [_assign(name, ast.Call(ast.Name(FLOAT), [value], []) if is_float else value)]
     if rest in ("", ";"):
-        return [_assign(name, ast.Call(ast.Name("<default>"), [ast.Constant(" ".join(kind.split()))], []))]
+        return [_assign(name, ast.Call(ast.Name(DEFAULT), [ast.Constant(" ".join(kind.split()))], []))]
     if rest == "[":
         return [_assign(name, unknown())]
     opening = declared.end() - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from ascend_graph.adoption.cpp.expressions import RECORD, STRUCTURE, expression
+from ascend_graph.adoption.cpp.expressions import DEFAULT, RECORD, STRUCTURE, expression
 from ascend_graph.adoption.cpp.functions import close_of, split
 
 _STRUCT = re.compile(r"\bstruct\s+(?P<name>[A-Za-z_]\w*)\s*\{")
@@ -38,7 +38,7 @@ def _members(body: str) -> list[ast.keyword]:
         member = _MEMBER.fullmatch(part.strip())
         if member is None:
             return []
-        value: ast.expr = ast.Call(ast.Name("<default>"), [ast.Constant(member["type"])], [])
+        value: ast.expr = ast.Call(ast.Name(DEFAULT), [ast.Constant(member["type"])], [])
         if member["value"] or (member["braced"] or "").strip():
             value = expression(member["value"] or member["braced"])
         elif member["braced"] is not None:

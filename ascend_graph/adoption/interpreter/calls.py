@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import FORGET, LAMBDA, REFERENCE, STRUCTURE
+from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFERENCE, STRUCTURE
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
@@ -165,7 +165,7 @@ class CallEvaluator(Evaluation):
     def structure(self, last: str, arguments: list[Any]) -> Any | None:
         """Return a structure that is declared, ``Shapes made;`` or ``Shapes made{}``; None if it is something else."""
         kind = last
-        if last == "<default>" and isinstance(arguments[0], Constant):
+        if last == DEFAULT and isinstance(arguments[0], Constant):
             kind = str(arguments[0].value).rpartition("::")[2]
         elif arguments not in ([], [Sizes(())]):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import FLOAT
+from ascend_graph.adoption.cpp.expressions import DEFAULT, FLOAT
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.members import member
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, between, joined, length
@@ -70,7 +70,7 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return new_like(arguments, keywords)
     if last in _ALLOCATORS and len(arguments) >= 2:
         return _allocated(last, arguments, keywords)
-    if last == "<default>":
+    if last == DEFAULT:
         return default_of(str(arguments[0].value) if isinstance(arguments[0], Constant) else "")
     if last in ("value_or_else", "npu_format_cast") and arguments:
         return arguments[0]
