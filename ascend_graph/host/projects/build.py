@@ -28,10 +28,11 @@ from ascend_graph.host.projects.handwritten import (
     install_headers,
     leave_out,
 )
-from ascend_graph.host.projects.kernels import SIDE_BY_SIDE, kernel_libraries, take_later_keys
+from ascend_graph.host.projects.kernels import kernel_libraries, take_later_keys
 from ascend_graph.host.projects.libraries import (
     COMPILE_LIMIT,
     GENERATED_HEADERS,
+    SIDE_BY_SIDE,
     LeftOutError,
     check_loads,
     handwritten_library,
