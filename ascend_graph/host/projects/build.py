@@ -37,6 +37,7 @@ from ascend_graph.host.projects.libraries import (
     check_loads,
     handwritten_library,
     host_library,
+    install_opened,
 )
 from ascend_graph.host.projects.model import (
     NO_OPTIONS,
@@ -117,6 +118,7 @@ def build(project: OperatorProject, description: Description, relations: Mapping
     if not project.options.all_keys:
         kernels = take_later_keys(declared, work, directory, on_launch=project.options.on_launch)
     _install_functions(project, prototypes, work)
+    install_opened((work / LIBRARY).parent)
     with ThreadPoolExecutor(jobs()) as pool:
         built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), kernels))
     for kernel, library in zip(kernels, built, strict=True):

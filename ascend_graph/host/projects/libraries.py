@@ -25,6 +25,8 @@ GENERATED_HEADERS = Path("op_api/include")
 GENERATED_SOURCES = Path("op_impl/host/src")
 #: Links to kernel directories of the repository, side by side while a package is built.
 SIDE_BY_SIDE = GENERATED_SOURCES / "ascendc"
+#: Library that functions look for in CANN's directory of operators, and next to their own library.
+_OPENED_LIBRARY = "libophost_comm_legacy.so"
 _LOAD_LIMIT = 60.0
 #: Symbol of a class's virtual functions, as c++filt writes it; it is where the first of them is defined.
 _TABLE = "vtable for "
@@ -193,6 +195,13 @@ def handwritten_library(written: HandWrittenFunctions, generated: Path) -> CppLi
         link_options=("-Wl,-Bsymbolic",),
         stable_directories=(toolkit_directory(),),
     )
+
+
+def install_opened(directory: Path) -> None:
+    """Put the libraries of CANN that a package's functions open next to themselves into their directory."""
+    opened = toolkit_directory() / "lib64" / _OPENED_LIBRARY
+    if any(_OPENED_LIBRARY.encode() in path.read_bytes() for path in directory.glob("*.so")):
+        shutil.copyfile(opened, directory / opened.name)
 
 
 def check_loads(library: Path) -> None:

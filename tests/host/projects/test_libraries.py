@@ -13,6 +13,7 @@ from ascend_graph.host.projects.libraries import (
     GENERATED_HEADERS,
     host_include_directories,
     host_library,
+    install_opened,
 )
 from ascend_graph.host.projects.model import NO_OPTIONS
 from ascend_graph.host.projects.repository import Repository
@@ -60,3 +61,17 @@ def test_headers_of_tiling_functions_and_aclnn_functions(tmp_path: Path) -> None
     function = ctypes.CDLL(str(library)).is_register_based
     function.restype = ctypes.c_bool
     assert function(bytes(4096))
+
+
+def test_libraries_that_functions_open_lie_next_to_them(tmp_path: Path) -> None:
+    """Tiling functions of matrix products open CANN's cache of tilings by a path from their own."""
+    (tmp_path / "libcust_opapi.so").write_bytes(b"other")
+    install_opened(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["libcust_opapi.so"]
+    (tmp_path / "libcust_opapi.so").write_bytes(b"\0libophost_comm_legacy.so\0")
+    install_opened(tmp_path)
+    cache = ctypes.CDLL(str(tmp_path / "libophost_comm_legacy.so"))
+    for name in ("LegacyTilingPrepareForOpCache", "LegacyTilingParsePrepareForOpCache"):
+        function = cache[name]
+        function.restype = ctypes.c_bool
+        assert function(None)
