@@ -108,8 +108,8 @@ extern "C" __global__ __aicore__ void split(GM_ADDR z) {
         out.SetValue(8 + GetBlockIdx(), out.GetValue(group) * 10 + GetSubBlockIdx());
         CrossCoreSetFlag<1, PIPE_MTE3>(5);
         CrossCoreWaitFlag<1, PIPE_S>(5);
-        CrossCoreSetFlag<0, PIPE_MTE3>(6);
-        WaitEvent(6);
+        CrossCoreSetFlag<0, PIPE_MTE3>(SYNC_AIC_FLAG);
+        WaitEvent(SYNC_AIC_FLAG);
         SyncAll();
         CrossCoreSetFlag<2, PIPE_MTE3>(4);
     }
