@@ -129,6 +129,10 @@ extern "C" __global__ __mix__(1, 2) void core_type(GM_ADDR z) {
     // The intrinsic's index is the group's; so is the object's.
     if (get_block_idx() != (g_coreType == AIV ? GetBlockIdx() / 2 : GetBlockIdx())) return;
     if (block_idx != get_block_idx()) return;
+    const int32_t numbers[3] = {1, 2, 3};
+    int32_t copied[3] = {};
+    copy_data_align64((uint8_t*)copied, (uint8_t*)numbers, sizeof numbers);
+    if (copied[0] + copied[1] * 10 + copied[2] * 100 != 321) return;
     if (g_coreType == AIV) out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
     if (g_coreType != AscendC::AIV) out.SetValue(8 + GetBlockIdx(), 10 + (AscendC::g_coreType == AscendC::AIC));
 }
