@@ -155,9 +155,9 @@ def platform_config(processor: Processor) -> str:
     }
     described = KERNEL_ARCHITECTURES.get(processor.npu_arch)
     for label, facts in described.description.items() if described is not None else ():
-        if label.endswith("DtypeMap"):  # CANN numbers the instructions
-            facts = {str(i): f"{name}|{dtypes}" for i, (name, dtypes) in enumerate(facts.items())}
-        sections.setdefault(label, {}).update(facts)
+        numbered = {str(i): f"{name}|{dtypes}" for i, (name, dtypes) in enumerate(facts.items())}
+        # CANN numbers the instructions.
+        sections.setdefault(label, {}).update(numbered if label.endswith("DtypeMap") else facts)
     return "\n".join(
         f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in facts.items())
         for section, facts in sections.items()

@@ -19,7 +19,7 @@ from ascend_graph.host.projects.libraries import (
     install_side_by_side,
     kernel_library,
 )
-from ascend_graph.host.projects.model import KernelSource, OperatorProject, ProjectOperator
+from ascend_graph.host.projects.model import OperatorProject, ProjectOperator
 from ascend_graph.host.projects.source_text import code_of
 from ascend_graph.host.projects.tiling_keys import LISTING, asked_of_preprocessor, listed_keys
 from ascend_graph.prototypes import DataType, OpPrototype

@@ -269,7 +269,9 @@ inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
 inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
 inline void icache_preload(int64_t) {}
 // Bytes into a variable of the kernel's own: what the compiler makes of copies of tiling data.
-inline void copy_data_align64(uint8_t* dst, const uint8_t* src, uint64_t size) { std::memcpy(dst, src, size); }
+inline void copy_data_align64(uint8_t* dst, const uint8_t* src, uint64_t size) {
+    std::memcpy(dst, src, size);
+}
 [[noreturn]] inline void trap() { AscendC::Trap(); }
 // An object, so that a kernel's own variable of this name hides it.
 struct BlockIndex {

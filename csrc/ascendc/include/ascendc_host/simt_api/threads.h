@@ -73,7 +73,8 @@ void asc_vf_call(const dim3& threads, Ts&&... arguments) {
     std::tuple<std::decay_t<Ts>...> values(std::forward<Ts>(arguments)...);
     const auto body = [](void* state) {
         // Each thread has arguments of its own.
-        auto* const called = function;  // by its name it would be private if it is so in the class that calls it
+        auto* const called =
+            function;  // by its name it would be private if it is so in the class that calls it
         std::apply([called](auto... own) { called(own...); }, *static_cast<decltype(values)*>(state));
     };
     ascendc_host::run_threads(threads, body, &values, ascendc_host::current().where);

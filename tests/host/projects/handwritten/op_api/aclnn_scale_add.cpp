@@ -1,5 +1,5 @@
-// Any real dtype, any strides, a single number for the second: what the operator cannot do alone. Other shapes that
-// broadcast are refused.
+// Any real dtype, any strides, a single number for the second: what the operator cannot do alone. Other
+// shapes that broadcast are refused.
 #include "aclnn_scale_add.h"
 
 #include "aclnnInner_scale_add.h"
