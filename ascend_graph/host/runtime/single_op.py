@@ -60,7 +60,10 @@ def infer_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named]
     except HostRuntimeError:
         raise
     except RuntimeError as error:
-        raise HostRuntimeError(f"{op_type}: the shapes of its outputs are not known before it runs: {error}") from error
+        raise HostRuntimeError(
+            f"{op_type}: the shapes of its outputs are not known before it runs: {error}; expected shapes that depend on no "
+            "values, or on constants (ConvertToTensor)"
+        ) from error
     for (_, target), result in zip(outputs, results, strict=False):
         found = (int(ge_dtype(result.dtype)), result.dim(), *result.shape)
         target[: len(found)] = torch.tensor(found)
