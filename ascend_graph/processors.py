@@ -44,6 +44,7 @@ class KernelArchitecture:
     directories: tuple[str, ...]
     begin: tuple[str, ...]
     local_kib: Mapping[str, int]
+    description: Mapping[str, Mapping[str, str]]
 
 
 def _number(architecture: str) -> int:
@@ -61,6 +62,7 @@ KERNEL_ARCHITECTURES: Mapping[str, KernelArchitecture] = MappingProxyType(
             tuple(facts["directories"]),
             tuple(facts["begin"]),
             MappingProxyType(facts["local_kib"]),
+            MappingProxyType(facts["description"]),
         )
         for name, facts in _table["architectures"].items()
     }
@@ -93,6 +95,12 @@ def cpp_header() -> str:
         f"{one.l2_mib}ull << 20, {one.hbm_gib}ull << 30}},\n"
         for one in PROCESSORS.values()
     )
+    described = "".join(
+        f'    {{{_number(one.name)}, "{label}", "{key}", "{value}"}},\n'
+        for one in KERNEL_ARCHITECTURES.values()
+        for label, facts in one.description.items()
+        for key, value in facts.items()
+    )
     return (
         "// Processors and the local memories of their cores, made of ascend_graph/processors.toml.\n"
         "#ifndef ASCENDC_HOST_INTERNAL_PROCESSOR_TABLE_H\n"
@@ -105,6 +113,12 @@ def cpp_header() -> str:
         f"    uint32_t {sizes};\n"
         "};\n"
         f"inline constexpr LocalMemory local_memories[] = {{\n{local}}};\n\n"
+        "// A fact of a device's description, as tiling functions ask for it.\n"
+        "struct DescribedFact {\n"
+        "    int architecture;\n"
+        "    const char *label, *key, *value;\n"
+        "};\n"
+        f"inline constexpr DescribedFact described_facts[] = {{\n{described}}};\n\n"
         "// `npu_arch` has the number of the instructions, `kernels` that of the rules for kernels; sizes in bytes.\n"
         "struct Processor {\n"
         "    const char *name, *short_name, *series, *cores;\n"
@@ -139,6 +153,11 @@ def platform_config(processor: Processor) -> str:
         },
         "AICoreSpec": {key: local[which] << 10 for key, which in sizes.items()},
     }
+    described = KERNEL_ARCHITECTURES.get(processor.npu_arch)
+    for label, facts in described.description.items() if described is not None else ():
+        numbered = {str(i): f"{name}|{dtypes}" for i, (name, dtypes) in enumerate(facts.items())}
+        # CANN numbers the instructions.
+        sections.setdefault(label, {}).update(numbered if label.endswith("DtypeMap") else facts)
     return "\n".join(
         f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in facts.items())
         for section, facts in sections.items()

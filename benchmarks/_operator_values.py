@@ -244,6 +244,8 @@ def _reference(prototype: OpPrototype) -> Reference | None:
         return None
     if any(one.passed_as is not PassedAs.TENSOR for one in prototype.inputs):
         return None
+    if not any(dtype in _TORCH for dtype in prototype.outputs[0].dtypes):
+        return None
     known = all(one.name in reference.attrs or one.default is not None for one in prototype.attrs)
     if not known or (prototype.attrs and not reference.attrs and name not in _REFERENCES):
         return None

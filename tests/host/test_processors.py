@@ -48,6 +48,10 @@ int main() {
         fe::PlatFormInfos::get()->GetPlatformRes("version", key, value);
         std::printf("%s %s\n", key, value.c_str());
     }
+    std::string fixpipe, bias = "none";
+    fe::PlatFormInfos::get()->GetPlatformRes("AICoreintrinsicDtypeMap", "Intrinsic_fix_pipe_l0c2out", fixpipe);
+    fe::PlatFormInfos::get()->GetPlatformRes("AICoreintrinsicDtypeMap", "Intrinsic_data_move_l12bt", bias);
+    std::printf("intrinsics %s %s\n", fixpipe.empty() ? "none" : fixpipe.c_str(), bias.c_str());
     fe::PlatformInfo info;
     fe::OptionalInfo optional;
     fe::PlatformInfoManager::Instance().GetPlatformInfoWithOutSocVersion(info, optional);
@@ -138,6 +142,10 @@ def test_tiling_functions_are_told_the_processor(name: str, platforms: dict[str,
     assert said["tiling"] == " ".join(map(str, (arch, one.cube_cores, one.vector_cores, *sizes, l2, hbm)))
     assert (said["SoC_version"], said["Short_SoC_version"]) == (name, one.short_name)
     assert (said["NpuArch"], said["AIC_version"]) == (str(arch), one.cores)
+    described = KERNEL_ARCHITECTURES[one.npu_arch].description if one.npu_arch in KERNEL_ARCHITECTURES else {}
+    dtypes = described.get("AICoreintrinsicDtypeMap", {})
+    instructions = ("Intrinsic_fix_pipe_l0c2out", "Intrinsic_data_move_l12bt")
+    assert said["intrinsics"] == " ".join(dtypes.get(one, "none") for one in instructions)
     assert said["manager"] == f"{name} {one.short_name} {one.cube_cores} {one.vector_cores} {l2}"
     assert said["aclnn"] == f"{name} {arch} {one.cube_cores} {one.vector_cores}"
     versions = {"Ascend910B": 1, "Ascend310P": 2, "Ascend910_93": 4, "Ascend950": 5}

@@ -28,14 +28,16 @@ from ascend_graph.host.projects.handwritten import (
     install_headers,
     leave_out,
 )
-from ascend_graph.host.projects.kernels import SIDE_BY_SIDE, kernel_libraries, take_later_keys
+from ascend_graph.host.projects.kernels import kernel_libraries, take_later_keys
 from ascend_graph.host.projects.libraries import (
     COMPILE_LIMIT,
     GENERATED_HEADERS,
+    SIDE_BY_SIDE,
     LeftOutError,
     check_loads,
     handwritten_library,
     host_library,
+    install_opened,
 )
 from ascend_graph.host.projects.model import (
     NO_OPTIONS,
@@ -116,6 +118,7 @@ def build(project: OperatorProject, description: Description, relations: Mapping
     if not project.options.all_keys:
         kernels = take_later_keys(declared, work, directory, on_launch=project.options.on_launch)
     _install_functions(project, prototypes, work)
+    install_opened((work / LIBRARY).parent)
     with ThreadPoolExecutor(jobs()) as pool:
         built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), kernels))
     for kernel, library in zip(kernels, built, strict=True):

@@ -17,7 +17,7 @@ from ascend_graph.codegen.operator_package import TilingField, TilingStructure
 from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.environment import toolkit_directory
 from ascend_graph.host.packages.format import OperatorPackageError
-from ascend_graph.host.projects.libraries import COMPILE_LIMIT, host_library
+from ascend_graph.host.projects.libraries import COMPILE_LIMIT, GENERATED_SOURCES, host_library
 from ascend_graph.host.projects.model import (
     BuildOptions,
     Description,
@@ -31,8 +31,6 @@ from ascend_graph.processors import COMPUTE_UNITS
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.naming import snake_case
 
-#: Directory of the generated sources in a package.
-GENERATED_SOURCES = Path("op_impl/host/src")
 #: Seconds that a project's definitions may run.
 _DESCRIBE_LIMIT = 60.0
 _ASK = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).ascendgraphDescribe(sys.argv[2].encode()))"

@@ -126,7 +126,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
     own = (*dict.fromkeys(path.parent for path in (*host, *headers)), directory)
     includes = find_includes(repository, host, own, host_include_directories())
     host = (*host, *includes.helpers)
-    instances = _instance_headers(repository, kernel, includes)
+    instances, siblings = _instance_headers(repository, kernel, includes)
     return OperatorProject(
         directory,
         repository.root,
@@ -138,6 +138,7 @@ def _discover_directories(repository: Repository, more: Sequence[Path]) -> Opera
         host_definitions=repository.definitions(dict.fromkeys((*host, *includes.files, *instances))),
         late_includes=host_header_options(repository, includes, host_include_directories()),
         instance_headers=instances,
+        siblings=(*includes.siblings, *siblings),
         handwritten=find_handwritten(repository),
     )
 
@@ -183,12 +184,15 @@ def _check_files(repository: Repository, host: Sequence[Path], kernel: Sequence[
     raise OperatorPackageError(f"{project} is not an operator project: it has no {missing}{hint}")
 
 
-def _instance_headers(repository: Repository, kernel: Sequence[Path], includes: IncludedFiles) -> tuple[Path, ...]:
-    """Return the headers that select instances of kernels and that op_host does not include."""
+def _instance_headers(
+    repository: Repository, kernel: Sequence[Path], includes: IncludedFiles
+) -> tuple[tuple[Path, ...], tuple[tuple[str, Path], ...]]:
+    """Return the headers that select instances of kernels and that op_host does not include, and the kernels' siblings."""
     directories = tuple(dict.fromkeys(path.parent for path in kernel))
     found = find_includes(repository, kernel, directories, kernel_include_directories())
     seen = set(includes.files)
-    return tuple(path for path in found.files if path not in seen and selects_instances(code_of(path)))
+    chosen = tuple(path for path in found.files if path not in seen and selects_instances(code_of(path)))
+    return chosen, found.siblings if chosen else ()
 
 
 def _registrations_of_macros(project: OperatorProject, repository: Repository, work: Path) -> tuple[Path, ...]:

@@ -13,15 +13,17 @@ from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.compilation import CppLibrary
 from ascend_graph.host.packages.format import OperatorPackageError
 from ascend_graph.host.packages.kernel_keys import MOST_KEYS, WHOLE, write_later_keys
-from ascend_graph.host.projects.describe import GENERATED_SOURCES
-from ascend_graph.host.projects.libraries import COMPILE_LIMIT, kernel_library
-from ascend_graph.host.projects.model import KernelSource, OperatorProject, ProjectOperator
+from ascend_graph.host.projects.libraries import (
+    COMPILE_LIMIT,
+    GENERATED_SOURCES,
+    install_side_by_side,
+    kernel_library,
+)
+from ascend_graph.host.projects.model import OperatorProject, ProjectOperator
 from ascend_graph.host.projects.source_text import code_of
 from ascend_graph.host.projects.tiling_keys import LISTING, asked_of_preprocessor, listed_keys
 from ascend_graph.prototypes import DataType, OpPrototype
 
-#: Links to kernel directories of the repository, side by side while a package is built.
-SIDE_BY_SIDE = GENERATED_SOURCES / "ascendc"
 #: Macro that leaves one instance of a kernel template: see operator_package/project_kernel.asc.jinja.
 INSTANCE = "ASCEND_GRAPH_INSTANCE"
 #: Element types in kernels. Not every device's kernel API has all of them; sources declare the others that they use.
@@ -70,7 +72,7 @@ def kernel_libraries(
         OperatorPackageError: the source asks the preprocessor for tiling keys and names none.
     """
     kernel, prototype = project.kernels[operator.prototype.op_type], operator.prototype
-    installed = _install_side_by_side(operator, kernel, work)
+    installed = install_side_by_side(operator.name, kernel.siblings, work)
     codes = (kernel.code, *map(code_of, kernel.included))
     by_key = asked_of_preprocessor(codes)
     undeclared = _undeclared(tilings, codes)
@@ -199,24 +201,6 @@ def check_parameters(operator: ProjectOperator, source: Path, code: str) -> bool
         )
     # Without a visible definition op_host's declaration decides.
     return is_template or not heads
-
-
-def _install_side_by_side(operator: ProjectOperator, kernel: KernelSource, work: Path) -> tuple[Path, ...]:
-    """Link the other kernels that a kernel includes side by side, as CANN's build installs them.
-
-    Returns:
-        The include directories from which ``../<operator>/…`` is found.
-    """
-    if not kernel.siblings:
-        return ()
-    tree = work / SIDE_BY_SIDE
-    own = tree / operator.name
-    (own / "inner").mkdir(parents=True, exist_ok=True)
-    for name, directory in kernel.siblings:
-        link = tree / name
-        if not link.exists():
-            link.symlink_to(directory)
-    return own, own / "inner"
 
 
 def _undeclared(tilings: Sequence[TilingStructure], codes: Sequence[str]) -> tuple[TilingStructure, ...]:

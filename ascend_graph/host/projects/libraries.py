@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +21,12 @@ from ascend_graph.host.projects.model import HandWrittenFunctions, KernelSource,
 COMPILE_LIMIT = 600.0
 #: Directory of the generated headers in a package.
 GENERATED_HEADERS = Path("op_api/include")
+#: Directory of the generated sources in a package.
+GENERATED_SOURCES = Path("op_impl/host/src")
+#: Links to kernel directories of the repository, side by side while a package is built.
+SIDE_BY_SIDE = GENERATED_SOURCES / "ascendc"
+#: Library that functions look for in CANN's directory of operators, and next to their own library.
+_OPENED_LIBRARY = "libophost_comm_legacy.so"
 _LOAD_LIMIT = 60.0
 #: Symbol of a class's virtual functions, as c++filt writes it; it is where the first of them is defined.
 _TABLE = "vtable for "
@@ -44,6 +50,30 @@ def kernel_include_directories() -> tuple[Path, ...]:
     """Return the toolkit's include directories for kernels."""
     include = toolkit_directory() / "include"
     return include, include / "op_common"
+
+
+def install_side_by_side(name: str, siblings: Iterable[tuple[str, Path]], work: Path) -> tuple[Path, ...]:
+    """Link the kernel directories that sources include side by side, as CANN's build installs them.
+
+    Args:
+        name: the directory that the includes start from.
+        siblings: the other directories, by their names.
+        work: the package that is made.
+
+    Returns:
+        The include directories from which ``../<operator>/…`` and ``../../<operator>/…`` are found.
+    """
+    linked = dict(siblings)
+    if not linked:
+        return ()
+    tree = work / SIDE_BY_SIDE
+    own = tree / name
+    (own / "inner").mkdir(parents=True, exist_ok=True)
+    for sibling, directory in linked.items():
+        link = tree / sibling
+        if not link.exists():
+            link.symlink_to(directory)
+    return own, own / "inner"
 
 
 def host_library(
@@ -86,6 +116,7 @@ def host_library(
         include_directories=(
             generated,
             *dict.fromkeys((*own, *project.includes.directories)),
+            *install_side_by_side("op_host", project.siblings, work),
             *host_include_directories(),
             # For projects without their repository, which has these files itself.
             toolkit / "include/op_host/fallback",
@@ -164,6 +195,13 @@ def handwritten_library(written: HandWrittenFunctions, generated: Path) -> CppLi
         link_options=("-Wl,-Bsymbolic",),
         stable_directories=(toolkit_directory(),),
     )
+
+
+def install_opened(directory: Path) -> None:
+    """Put the libraries of CANN that a package's functions open next to themselves into their directory."""
+    opened = toolkit_directory() / "lib64" / _OPENED_LIBRARY
+    if any(_OPENED_LIBRARY.encode() in path.read_bytes() for path in directory.glob("*.so")):
+        shutil.copyfile(opened, directory / opened.name)
 
 
 def check_loads(library: Path) -> None:

@@ -213,6 +213,8 @@ class OperatorProject:
     late_includes: tuple[str, ...] = ()
     #: Headers that select template instances and that no host source includes.
     instance_headers: tuple[Path, ...] = ()
+    #: Kernel directories of other operators, by their names: host sources and these headers include them side by side.
+    siblings: tuple[tuple[str, Path], ...] = ()
     listed: ListedFiles | None = None
     #: Kernel sources by op type.
     kernels: Mapping[str, KernelSource] = field(default_factory=dict)

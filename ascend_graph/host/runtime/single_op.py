@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ascend_graph.environment import HostRuntimeError
+from ascend_graph.host.dtypes import ge_dtype
 from ascend_graph.host.kernels import HostKernel
 from ascend_graph.host.runtime.engine import describe_operator, find_kernel
 
@@ -30,16 +31,7 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named], 
     Raises:
         HostRuntimeError: there is no kernel, or its results do not fit the outputs.
     """
-    kernel = find_kernel(op_type)
-    if kernel is None:
-        raise HostRuntimeError(
-            f"the host runtime has no kernel for GE operator {op_type}; give it one in an operator package "
-            "(ascend_graph.host.build_operator_package)"
-        )
-    named = _named(op_type, attrs)
-    public = {name: value for name, value in named.items() if not name.startswith("_")}  # the rest is for compilers
-    results = kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(public))
-    for (name, target), result in zip(outputs, _flat(results), strict=False):
+    for (name, target), result in zip(outputs, _results(op_type, inputs, attrs), strict=False):
         if target is None or target is result:
             continue
         if target.numel() != result.numel():
@@ -48,6 +40,55 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named], 
                 "the caller allocated"
             )
         target.copy_(result.reshape(target.shape))
+
+
+def infer_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named], outputs: Sequence[Named]) -> None:
+    """Write dtype, rank and sizes of an operator's outputs, as its kernel computes them of tensors without values.
+
+    Args:
+        op_type: GE's operator type.
+        inputs: name (may be empty) and CPU tensor, which has no memory if its values are not known.
+        attrs: name and value; without names in the prototype's order.
+        outputs: name and an int64 tensor for each output.
+
+    Raises:
+        HostRuntimeError: there is no kernel, or the shapes depend on values that are not known.
+    """
+    given = [(name, _without_memory(value)) for name, value in inputs]
+    try:
+        results = _results(op_type, given, attrs)
+    except HostRuntimeError:
+        raise
+    except RuntimeError as error:
+        raise HostRuntimeError(
+            f"{op_type}: the shapes of its outputs are not known before it runs: {error}; expected shapes that depend on no "
+            "values, or on constants (ConvertToTensor)"
+        ) from error
+    for (_, target), result in zip(outputs, results, strict=False):
+        found = (int(ge_dtype(result.dtype)), result.dim(), *result.shape)
+        target[: len(found)] = torch.tensor(found)
+
+
+def _without_memory(value: Any) -> Any:
+    """Return meta tensors for tensors without memory; a tensor without elements has its values."""
+    if isinstance(value, (list, tuple)):
+        return [_without_memory(one) for one in value]
+    if not isinstance(value, torch.Tensor) or value.numel() == 0 or value.data_ptr() != 0:
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+
+
+def _results(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named]) -> list[torch.Tensor]:
+    """Return what an operator's kernel computes."""
+    kernel = find_kernel(op_type)
+    if kernel is None:
+        raise HostRuntimeError(
+            f"the host runtime has no kernel for GE operator {op_type}; give it one in an operator package "
+            "(ascend_graph.host.build_operator_package)"
+        )
+    named = _named(op_type, attrs)
+    public = {name: value for name, value in named.items() if not name.startswith("_")}  # the rest is for compilers
+    return _flat(kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(public)))
 
 
 def _named(op_type: str, attrs: Sequence[Named]) -> Mapping[str, Any]:

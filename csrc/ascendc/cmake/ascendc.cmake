@@ -65,7 +65,7 @@ function(ascendc_library name type)
     # The headers come with the compiler driver; what links the library needs the launch headers and ACL.
     target_include_directories(${name} INTERFACE ${headers} ${_ASCENDC_HOME}/include)
     target_link_directories(${name} PUBLIC ${_ASCENDC_HOME}/lib64)
-    target_link_libraries(${name} PUBLIC ascendc_runtime)
+    target_link_libraries(${name} PUBLIC ascendc_runtime ascendcl)
     target_link_options(${name} INTERFACE -Wl,-rpath,${_ASCENDC_HOME}/lib64)
     if(type STREQUAL "SHARED")
         target_link_options(${name} PRIVATE -Wl,-rpath,${_ASCENDC_HOME}/lib64)

@@ -130,21 +130,30 @@ ACL_EXPORT aclError aclopSetAttrListString(aclopAttr*, const char* name, int, co
 }
 
 namespace {
-ascendgraphOperatorRunner runner = nullptr;
+ascendgraphOperatorRunner runner = nullptr, inference = nullptr;
+
+int without_pytorch(const char* op_type) {
+    return fail(ACL_ERROR_OP_NOT_FOUND,
+                std::string("operator ") + op_type +
+                    ": the host runtime runs single operators in processes with PyTorch only; import "
+                    "torch and torch_npu first");
+}
 }  // namespace
 
 ACL_EXPORT void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner value) { runner = value; }
+ACL_EXPORT void ascendgraphSetOperatorInference(ascendgraphOperatorRunner value) { inference = value; }
 
 ACL_EXPORT int ascendgraphRunOperator(const char* op_type, const NamedValue* inputs, size_t input_count,
                                       const NamedValue* attrs, size_t attr_count, const NamedValue* outputs,
                                       size_t output_count) {
-    if (runner == nullptr) {
-        return fail(ACL_ERROR_OP_NOT_FOUND,
-                    std::string("operator ") + op_type +
-                        ": the host runtime runs single operators in processes with PyTorch only; import "
-                        "torch and torch_npu first");
-    }
+    if (runner == nullptr) return without_pytorch(op_type);
     return runner(op_type, inputs, input_count, attrs, attr_count, outputs, output_count);
+}
+ACL_EXPORT int ascendgraphInferOperator(const char* op_type, const NamedValue* inputs, size_t input_count,
+                                        const NamedValue* attrs, size_t attr_count, const NamedValue* outputs,
+                                        size_t output_count) {
+    if (inference == nullptr) return without_pytorch(op_type);
+    return inference(op_type, inputs, input_count, attrs, attr_count, outputs, output_count);
 }
 
 namespace {

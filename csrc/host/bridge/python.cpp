@@ -323,19 +323,21 @@ int call_python(const char* package_dir, const char* op_type, const Value* value
     });
 }
 
+py::list named_pairs(const NamedValue* values, size_t count) {
+    py::list list;
+    for (size_t i = 0; i < count; ++i)
+        list.append(py::make_tuple(values[i].name, to_python(values[i].value)));
+    return list;
+}
+
 int run_operator(const char* op_type, const NamedValue* inputs, size_t input_count, const NamedValue* attrs,
                  size_t attr_count, const NamedValue* outputs, size_t output_count) {
     return with_python([&] {
         at::AutoDispatchBelowADInplaceOrView below_autograd;
-        auto pairs = [](const NamedValue* values, size_t count) {
-            py::list list;
-            for (size_t i = 0; i < count; ++i)
-                list.append(py::make_tuple(values[i].name, to_python(values[i].value)));
-            return list;
-        };
-        const py::list results = pairs(outputs, output_count);
+        const py::list results = named_pairs(outputs, output_count);
         py::module_::import("ascend_graph.host.runtime.single_op")
-            .attr("run_operator")(op_type, pairs(inputs, input_count), pairs(attrs, attr_count), results);
+            .attr("run_operator")(op_type, named_pairs(inputs, input_count), named_pairs(attrs, attr_count),
+                                  results);
         for (size_t i = 0; i < output_count; ++i) {
             const Value& value = outputs[i].value;
             if (value.kind != ValueKind::kTensor || !in_blocks(value.tensors->format)) continue;
@@ -343,6 +345,16 @@ int run_operator(const char* op_type, const NamedValue* inputs, size_t input_cou
             put_blocks(results[i].cast<py::tuple>()[1].cast<at::Tensor>(), blocks_of(output),
                        kept_by(output));
         }
+    });
+}
+
+int infer_operator(const char* op_type, const NamedValue* inputs, size_t input_count, const NamedValue* attrs,
+                   size_t attr_count, const NamedValue* outputs, size_t output_count) {
+    return with_python([&] {
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        py::module_::import("ascend_graph.host.runtime.single_op")
+            .attr("infer_operator")(op_type, named_pairs(inputs, input_count), named_pairs(attrs, attr_count),
+                                    named_pairs(outputs, output_count));
     });
 }
 
@@ -562,6 +574,7 @@ const bool registered = [] {
     ascendgraphSetPythonCaller(call_python);
     ascendgraphSetFunctionPreparer(prepare_function);
     ascendgraphSetOperatorRunner(run_operator);
+    ascendgraphSetOperatorInference(infer_operator);
     ascendgraphSetInterruptHook(interrupt_is_raised);
     trace_streams();
     return true;

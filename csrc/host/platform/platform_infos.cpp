@@ -59,9 +59,10 @@ void PlatFormInfos::describe(const ascendc_host::Processor& processor) {
         {"AICoreMemoryRates/l2_rate", "110"},
         {"AICoreMemoryRates/ddr_rate", "32"},
     };
-    // Of processors whose cores are of two kinds; how others list theirs is not known here.
-    if (std::string(processor.cores).rfind("AIC-C", 0) == 0)
-        impl_->facts["SoCInfo/core_type_list"] = "CubeCore,VectorCore";
+    for (const auto& fact : ascendc_host::described_facts) {
+        if (fact.architecture == processor.npu_arch)
+            impl_->facts[std::string(fact.label) + "/" + fact.key] = fact.value;
+    }
 }
 
 // False for facts that are not known here.

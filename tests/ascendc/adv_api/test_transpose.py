@@ -31,7 +31,7 @@ __aicore__ void turn(GM_ADDR x, GM_ADDR z, GM_ADDR space, uint32_t size, uint32_
     ConfusionTransposeTiling mine = tiling;
     if (scratch == 2) Transpose(out, in, TransposeType::TRANSPOSE_TYPE_NONE, mine);
     else if (scratch != 0) Transpose(out, in, temporary.Get<uint8_t>(), type, mine);
-    else Transpose(out, in, type, mine);
+    else ConfusionTranspose(out, in, type, mine);
     DataCopy(b, out, size);
 }
 extern "C" __global__ __aicore__ void turns(GM_ADDR x, GM_ADDR z, GM_ADDR tiling, uint32_t size, uint32_t scratch,

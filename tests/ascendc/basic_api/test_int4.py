@@ -484,7 +484,7 @@ template <CubeFormat format, typename Out>
 __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias, const TCubeTiling& tiling, int32_t turned,
     int32_t how) {
     TPipe pipe;
-    using In = MatmulType<TPosition::GM, CubeFormat::ND, int4b_t>;
+    using In = MatmulType<TPosition::GM, CubeFormat::ND, int4b_t, true>;  // allowed to be, and is not
     Matmul<In, MatmulType<TPosition::GM, format, int4b_t, true>, MatmulType<TPosition::GM, CubeFormat::ND, Out>,
            MatmulType<TPosition::GM, CubeFormat::ND, int32_t>, CFG_MDL> mm;
     REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);

@@ -108,8 +108,8 @@ extern "C" __global__ __aicore__ void split(GM_ADDR z) {
         out.SetValue(8 + GetBlockIdx(), out.GetValue(group) * 10 + GetSubBlockIdx());
         CrossCoreSetFlag<1, PIPE_MTE3>(5);
         CrossCoreWaitFlag<1, PIPE_S>(5);
-        CrossCoreSetFlag<0, PIPE_MTE3>(6);
-        WaitEvent(6);
+        CrossCoreSetFlag<0, PIPE_MTE3>(SYNC_AIC_FLAG);
+        WaitEvent(SYNC_AIC_FLAG);
         SyncAll();
         CrossCoreSetFlag<2, PIPE_MTE3>(4);
     }
@@ -129,6 +129,10 @@ extern "C" __global__ __mix__(1, 2) void core_type(GM_ADDR z) {
     // The intrinsic's index is the group's; so is the object's.
     if (get_block_idx() != (g_coreType == AIV ? GetBlockIdx() / 2 : GetBlockIdx())) return;
     if (block_idx != get_block_idx()) return;
+    const int32_t numbers[3] = {1, 2, 3};
+    int32_t copied[3] = {};
+    copy_data_align64((uint8_t*)copied, (uint8_t*)numbers, sizeof numbers);
+    if (copied[0] + copied[1] * 10 + copied[2] * 100 != 321) return;
     if (g_coreType == AIV) out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
     if (g_coreType != AscendC::AIV) out.SetValue(8 + GetBlockIdx(), 10 + (AscendC::g_coreType == AscendC::AIC));
 }

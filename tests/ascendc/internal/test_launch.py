@@ -119,6 +119,7 @@ ascendc_compile_definitions(kernels PRIVATE FACTOR=3 HAVE_FACTOR)
 ascendc_include_directories(kernels PRIVATE inc)
 add_library(caller SHARED caller.cpp)
 target_link_libraries(caller PRIVATE kernels)
+target_link_options(caller PRIVATE -Wl,-z,defs)
 """
 KERNEL_SOURCE = """
 #include "kernel_operator.h"
@@ -149,8 +150,14 @@ extern "C" void launch_add_to(void* stream, void* x, void* much, float more) {
 }
 """
 CALLER_SOURCE = """
+#include "acl/acl.h"
 #include "inc/scale_tiling.h"
 #include "aclrtlaunch_scale.h"
+extern "C" uint32_t devices() {
+    uint32_t count = 0;
+    aclrtGetDeviceCount(&count);
+    return count;
+}
 extern "C" uint32_t call(void* x, void* y, uint32_t length) {
     ScaleTiling tiling{length};
     return ACLRT_LAUNCH_KERNEL(scale)(2, nullptr, x, y, &tiling);
@@ -162,7 +169,7 @@ extern "C" void call_add_to(void* x, void* much) { launch_add_to(nullptr, x, muc
 
 @pytest.mark.parametrize("kind", ["STATIC", "SHARED"])
 def test_ascendc_library(tools: Toolkit, tmp_path: Path, kind: str) -> None:
-    """A kernel launch project: ascendc_library, the generated launch header, a library that links both."""
+    """A kernel launch project: ascendc_library, the generated launch header, a library that links it, and ACL with it."""
     (tmp_path / "inc").mkdir()
     (tmp_path / "inc/scale_tiling.h").write_text(
         "#pragma once\n#include <cstdint>\nstruct ScaleTiling { uint32_t length; };\n"
@@ -174,6 +181,7 @@ def test_ascendc_library(tools: Toolkit, tmp_path: Path, kind: str) -> None:
     _run("cmake", "-S", tmp_path, "-B", build, f"-DASCEND_CANN_PACKAGE_PATH={tools.home}", "-DRUN_MODE=npu")
     _run("cmake", "--build", build)
     library = ctypes.CDLL(str(build / "libcaller.so"))
+    assert library.devices() == 1
     x = np.arange(64, dtype=np.float32)
     y = np.zeros_like(x)
     assert library.call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), 64) == 0

@@ -382,12 +382,21 @@ def test_broken_rule(broken: ctypes.CDLL, tools: Toolkit, index: int) -> None:
 
 
 def test_calls_of_threads(build: Build, tools: Toolkit) -> None:
-    """By either name, in three dimensions and in as many blocks as are launched; not too many, and not outside."""
+    """By either name, in three dimensions and as many blocks as are launched, of private functions; not too many, not outside."""
     library = build(
         """
 #include "kernel_operator.h"
 #include "simt_api/common_functions.h"
 using namespace AscendC;
+class Filler {
+  public:
+    void operator()(__gm__ int32_t* to) { asc_vf_call<one<int32_t>>(dim3(24), to, 3000); }
+  private:
+    template <typename T>
+    __simt_vf__ __launch_bounds__(24) static inline void one(__gm__ T* z, T value) {
+        z[blockIdx.x * 24 + threadIdx.x] = value + 432;
+    }
+};
 template <typename T>
 __simt_vf__ __launch_bounds__(24) inline void fill(__gm__ T* z, T value) {
     z[blockIdx.x * 24 + threadIdx.x + 2 * (threadIdx.y + 3 * threadIdx.z)] =
@@ -401,14 +410,15 @@ extern "C" __global__ __vector__ void filled(GM_ADDR z, uint32_t which) {
     if (which == 2) asc_vf_call<fill<int32_t>>(dim3(1025, 2), to, 1);
     if (which == 3) asc_vf_call<fill<int32_t>>(dim3(0), to, 1);
     if (which == 4) asc_syncthreads();
+    if (which == 5) Filler()(to);
 }
 """,
         ARCHITECTURE,
     )
-    for which in (0, 1):
+    for which, base in ((0, 1000), (1, 2000), (5, 3000)):
         z = np.zeros(72, np.int32)
         assert launch(library, "filled", 3, z, which) == 0, tools.message()
-        assert z.tolist() == [1000 * (which + 1) + 432] * 72
+        assert z.tolist() == [base + 432] * 72
     for which, message in (
         (2, "asc_vf_call: 1025 * 2 * 1 threads; valid: 1 to 2048"),
         (3, "asc_vf_call: 0 * 1 * 1 threads; valid: 1 to 2048"),

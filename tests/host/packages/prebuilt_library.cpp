@@ -290,14 +290,14 @@ extern "C" bool describe(const char* soc, uint32_t* cores, uint64_t* local) {
            !infos.GetPlatformResWithLock("version", "Nothing", nothing);
 }
 
-// The kinds of cores that a library asks for before it counts them; empty where they are not known.
-extern "C" const char* core_types(const char* soc) {
+// A fact that a library asks for before it decides how to compute; empty where it is not known.
+extern "C" const char* described(const char* soc, const char* label, const char* key) {
     static std::string found;
     fe::PlatFormInfos infos;
     fe::OptionalInfos optional;
     found.clear();
     if (fe::PlatformInfoManager::GeInstance().GetPlatformInfos(soc, infos, optional) == 0)
-        infos.GetPlatformResWithLock("SoCInfo", "core_type_list", found);
+        infos.GetPlatformResWithLock(label, key, found);
     return found.c_str();
 }
 

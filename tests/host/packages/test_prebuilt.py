@@ -146,9 +146,13 @@ def test_a_processor_is_described_as_the_tables_have_it(library: ctypes.CDLL) ->
     assert library.describe(b"Ascend910B1", ctypes.byref(cores), ctypes.byref(local))
     assert (cores.value, local.value) == (48, 192 * 1024)
     assert not library.describe(b"Ascend000", ctypes.byref(cores), ctypes.byref(local))
-    library.core_types.restype = ctypes.c_char_p
-    assert library.core_types(b"Ascend910B1") == b"CubeCore,VectorCore"
-    assert library.core_types(b"Ascend310P3") == b""  # its cores are of one kind
+    library.described.restype = ctypes.c_char_p
+    for label, key, value in (
+        (b"SoCInfo", b"core_type_list", b"CubeCore,VectorCore"),
+        (b"AICoreintrinsicDtypeMap", b"Intrinsic_fix_pipe_l0c2out", b"f32,s32,f16"),
+    ):
+        assert library.described(b"Ascend910B1", label, key) == value
+        assert library.described(b"Ascend310P3", label, key) == b""  # it has neither
 
 
 def test_values_of_any_type_are_copied_and_moved_by_their_own_operations(library: ctypes.CDLL) -> None:

@@ -85,7 +85,7 @@ def test_they_stand_before_functions_of_cann(package: Path) -> None:
 
 
 def test_values(package: Path) -> None:
-    """Casts, copies of what has gaps, the package's operator with its InferShape, and one of the graph engine."""
+    """Casts, copies of what has gaps, the package's operator with its InferShape, and those of the graph engine."""
     run(
         package,
         """
@@ -93,6 +93,7 @@ def test_values(package: Path) -> None:
             x, other = torch.randn(3, 5).to(dtype), torch.randn(3, 5).to(dtype)
             check(x)
             check(x, other, 0.5)
+            check(x, other[:1, 0], 0.5)
             check(x, other, 3.0, True)
             check(x, other, 1.0, True, [1, 0])
             check(x.t(), other.t(), 2.0)

@@ -438,6 +438,23 @@ def test_operators_are_found_side_by_side_as_they_are_installed(repository: Path
     assert includes.missing == ()
 
 
+def test_headers_that_select_instances_are_compiled_side_by_side(repository: Path, tmp_path: Path) -> None:
+    """A kernel's header of instances is compiled with op_host, which may not include it, in the installed layout."""
+    key = '#include "../../common/arch22/key.h"\nASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL());'
+    write(
+        repository,
+        {
+            "math/add/op_kernel/add.cpp": '#include "arch22/add_key.h"\n__global__',
+            "math/add/op_kernel/arch22/add_key.h": key,
+            "math/common/op_kernel/arch22/key.h": "",
+        },
+    )
+    project = discovered(repository / "math/add")
+    assert project.instance_headers == (repository / "math/add/op_kernel/arch22/add_key.h",)
+    library = host_library(project, "libdefinitions", tmp_path / "describe.cpp", tmp_path / "work")
+    assert any((one / "../../common/arch22/key.h").is_file() for one in library.include_directories)
+
+
 def test_projects_of_a_repository(repository: Path) -> None:
     write(repository, {"math/shared/op_host/shared.h": "", "math/shared/op_kernel/shared.h": ""})
     assert Repository.around(repository).projects() == (repository / "math/add", repository / "math/sub")

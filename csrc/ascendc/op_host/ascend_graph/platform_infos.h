@@ -46,10 +46,18 @@ class PlatFormInfos {
             {"AICoreSpec/l0_c_size", memory(platform, platform_ascendc::CoreMemType::L0_C)},
             {"SoCInfo/l2_size", memory(platform, platform_ascendc::CoreMemType::L2)},
         };
-        const auto found = known.find(label + "/" + key);
-        if (found == known.end()) return false;
-        value = found->second;
-        return true;
+        if (const auto found = known.find(label + "/" + key); found != known.end()) {
+            value = found->second;
+            return true;
+        }
+        for (const auto& fact : ascendc_host::described_facts) {
+            if (fact.architecture == static_cast<int>(platform.GetCurNpuArch()) && label == fact.label &&
+                key == fact.key) {
+                value = fact.value;
+                return true;
+            }
+        }
+        return false;
     }
 
     bool GetPlatformResWithLock(const std::string& label, const std::string& key, std::string& value) const {

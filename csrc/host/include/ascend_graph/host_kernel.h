@@ -141,6 +141,14 @@ int ascendgraphRunOperator(const char* op_type, const ascend_graph::host::NamedV
                            size_t input_count, const ascend_graph::host::NamedValue* attrs, size_t attr_count,
                            const ascend_graph::host::NamedValue* outputs, size_t output_count);
 
+// Tells the outputs' shapes of an operator by its GE type, before it runs. Inputs whose values are not known
+// have no data. Each output is a tensor of int64_t, which gets dtype, rank and sizes.
+void ascendgraphSetOperatorInference(ascendgraphOperatorRunner inference);
+int ascendgraphInferOperator(const char* op_type, const ascend_graph::host::NamedValue* inputs,
+                             size_t input_count, const ascend_graph::host::NamedValue* attrs,
+                             size_t attr_count, const ascend_graph::host::NamedValue* outputs,
+                             size_t output_count);
+
 // Runs the Python function that `package_dir` carries for `op_type`.
 int ascendgraphCallPython(const char* package_dir, const char* op_type,
                           const ascend_graph::host::Value* values, size_t count);

@@ -5,6 +5,7 @@
 #ifndef ASCENDC_HOST_BASIC_API_SYNC_H
 #define ASCENDC_HOST_BASIC_API_SYNC_H
 
+#include <cstring>
 #include <ctime>
 
 #include "ascendc_host/basic_api/tensor.h"
@@ -122,6 +123,11 @@ void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t 
     (void)usedCores;
     SyncAll<isAIVOnly>(where);
 }
+// The flags that SyncAll uses on a device.
+constexpr uint16_t SYNC_AIC_FLAG = 11;
+constexpr uint16_t SYNC_AIV_FLAG = 12;
+constexpr uint16_t SYNC_AIC_AIV_FLAG = 13;
+constexpr uint16_t SYNC_AIV_ONLY_ALL = 14;
 template <uint8_t modeId, pipe_t pipe>
 void CrossCoreSetFlag(uint16_t flagId, Where where = Where()) {
     ascendc_host::enter(where);
@@ -263,6 +269,10 @@ inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
 inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
 inline void icache_preload(int64_t) {}
+// Bytes into a variable of the kernel's own: what the compiler makes of copies of tiling data.
+inline void copy_data_align64(uint8_t* dst, const uint8_t* src, uint64_t size) {
+    std::memcpy(dst, src, size);
+}
 [[noreturn]] inline void trap() { AscendC::Trap(); }
 // An object, so that a kernel's own variable of this name hides it.
 struct BlockIndex {

@@ -65,14 +65,17 @@ constexpr int32_t warpSize = ascendc_host::warp_size;
 // one in SIMT form, which is called once for each; without, one on vector registers.
 template <auto function, typename... Ts>
 void asc_vf_call(Ts&&... arguments) {
-    function(std::forward<Ts>(arguments)...);
+    auto* const called = function;
+    called(std::forward<Ts>(arguments)...);
 }
 template <auto function, typename... Ts>
 void asc_vf_call(const dim3& threads, Ts&&... arguments) {
     std::tuple<std::decay_t<Ts>...> values(std::forward<Ts>(arguments)...);
     const auto body = [](void* state) {
         // Each thread has arguments of its own.
-        std::apply([](auto... own) { function(own...); }, *static_cast<decltype(values)*>(state));
+        auto* const called =
+            function;  // by its name it would be private if it is so in the class that calls it
+        std::apply([called](auto... own) { called(own...); }, *static_cast<decltype(values)*>(state));
     };
     ascendc_host::run_threads(threads, body, &values, ascendc_host::current().where);
 }

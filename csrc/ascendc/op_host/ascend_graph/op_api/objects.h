@@ -15,6 +15,7 @@
 #include "ascend_graph/aclnn_objects.h"
 #include "ascend_graph/elements.h"
 #include "ascend_graph/op_api/dtypes.h"
+#include "ascend_graph/op_api/log.h"
 #include "exe_graph/runtime/tensor.h"
 #include "graph/ge_error_codes.h"
 

@@ -1,4 +1,5 @@
-// Any real dtype, any strides, shapes that broadcast are refused: what the operator cannot do alone.
+// Any real dtype, any strides, a single number for the second: what the operator cannot do alone. Other
+// shapes that broadcast are refused.
 #include "aclnn_scale_add.h"
 
 #include "aclnnInner_scale_add.h"
@@ -43,8 +44,13 @@ extern "C" aclnnStatus aclnnScaleAddGetWorkspaceSize(const aclTensor* self, cons
     CHECK_RET(x != nullptr, ACLNN_ERR_INNER_NULLPTR);
     const aclTensor* other = nullptr;
     if (otherOptional != nullptr) {
-        OP_CHECK_SHAPE_NOT_EQUAL(otherOptional, self, return ACLNN_ERR_PARAM_INVALID);
         other = l0op::Cast(l0op::Contiguous(otherOptional, unique.get()), DataType::DT_FLOAT, unique.get());
+        if (otherOptional->Numel() == 1) {
+            const auto sizes = ToShapeVector(self->GetViewShape());
+            other = l0op::BroadcastTo(other, unique->AllocIntArray(sizes.data(), sizes.size()), unique.get());
+        } else {
+            OP_CHECK_SHAPE_NOT_EQUAL(otherOptional, self, return ACLNN_ERR_PARAM_INVALID);
+        }
     }
     auto y = l0op::ScaleAdd(x, other, alpha->ToFloat(), unique.get());
     CHECK_RET(y != nullptr, ACLNN_ERR_INNER_TILING_ERROR);

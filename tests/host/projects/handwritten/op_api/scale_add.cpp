@@ -8,6 +8,7 @@
 namespace l0op {
 OP_TYPE_REGISTER(ScaleAdd);
 OP_TYPE_REGISTER(Neg);
+OP_TYPE_REGISTER(BroadcastTo);
 
 // The operator of this package; the shape comes from its InferShape.
 const aclTensor* ScaleAdd(const aclTensor* x, const aclTensor* other, float factor, aclOpExecutor* executor) {
@@ -25,6 +26,16 @@ const aclTensor* Neg(const aclTensor* x, aclOpExecutor* executor) {
     L0_DFX(Neg, x);
     auto out = executor->AllocTensor(x->GetViewShape(), x->GetDataType());
     return ADD_TO_LAUNCHER_LIST_AICORE(Neg, op::AI_CORE, OP_INPUT(x), OP_OUTPUT(out)) == ACLNN_SUCCESS
+               ? out
+               : nullptr;
+}
+// The shape of its result is a value of the second input.
+const aclTensor* BroadcastTo(const aclTensor* x, const aclIntArray* shape, aclOpExecutor* executor) {
+    L0_DFX(BroadcastTo, x, shape);
+    auto out = executor->AllocTensor(x->GetDataType(), x->GetStorageFormat(), x->GetOriginalFormat());
+    auto sizes = executor->ConvertToTensor(shape, op::DataType::DT_INT64);
+    INFER_SHAPE(BroadcastTo, OP_INPUT(x, sizes), OP_OUTPUT(out));
+    return ADD_TO_LAUNCHER_LIST_AICORE(BroadcastTo, OP_INPUT(x, sizes), OP_OUTPUT(out)) == ACLNN_SUCCESS
                ? out
                : nullptr;
 }

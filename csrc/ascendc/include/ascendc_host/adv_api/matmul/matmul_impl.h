@@ -281,7 +281,6 @@ class MatmulImpl {
                   "Matmul: dav-3510 does not have int4b_t; cast it to int8_t");
     static_assert(!is_packed || !detail::config_of(MM_CFG).doBasicBlock,
                   "Matmul: doBasicBlock is not for int4b_t");
-    static_assert(!is_packed || !A_TYPE::isTrans, "Matmul: A of int4b_t is not transposed");
 
   public:
     // Whether REGIST_MATMUL_OBJ initializes the object without a tiling.

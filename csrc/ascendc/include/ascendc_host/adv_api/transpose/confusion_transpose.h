@@ -70,6 +70,18 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
                TransposeType transposeType, const ConfusionTransposeTiling& tiling, Where where = Where()) {
     Transpose(dst, src, transposeType, tiling, where);
 }
+// As they were called at first.
+template <typename T>
+void ConfusionTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, TransposeType transposeType,
+                        const ConfusionTransposeTiling& tiling, Where where = Where()) {
+    Transpose(dst, src, transposeType, tiling, where);
+}
+template <typename T>
+void ConfusionTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+                        TransposeType transposeType, const ConfusionTransposeTiling& tiling,
+                        Where where = Where()) {
+    Transpose(dst, src, transposeType, tiling, where);
+}
 
 }  // namespace AscendC
 
