@@ -34,9 +34,18 @@ _OUTCOMES = ("passed", "failed", "skipped", "xfail", "xpass", "error")
 
 
 def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: float) -> bool:
-    """Run pytest on a checkout's tests for the device; return false on a timeout."""
-    environment = {**os.environ, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1", "PYTHONPATH": str(directory)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(directory), *arguments]
+    """Run pytest on a checkout's tests for the device; return false on a timeout.
+
+    The checkout's conftest.py is left out: PyTorch's shards and reports only, by hooks of the pytest of its time.
+    """
+    environment = {
+        **os.environ,
+        "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1",
+        "PYTHONPATH": str(directory),
+        "COLUMNS": "400",  # reasons of failures are cut at the terminal's width
+    }
+    command = [sys.executable, "-m", "pytest", "--noconftest", "-p", "no:cacheprovider"]
+    command += ["--rootdir", str(directory), *arguments]
     with output.open("w") as stream:
         try:
             subprocess.run(
@@ -61,23 +70,25 @@ def collect(file: Path, expression: str, output: Path, *, every: bool = False) -
     return [line for line in output.read_text().splitlines() if re.search(wanted, line)]
 
 
-def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]:
-    """Run tests and return each one's outcome: pytest's word, or ``died``."""
-    outcomes: dict[str, str] = {}
+def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, tuple[str, str]]:
+    """Run tests and return each one's outcome, pytest's word or ``died``, with the reason of a failure."""
+    outcomes: dict[str, tuple[str, str]] = {}
     waiting = list(ids)
     while waiting:
         chunk = waiting[:CHUNK]
         listed, output = work / "tests", work / "output"
         listed.write_text("\n".join(chunk))
-        in_time = _pytest(directory, [f"@{listed}", "-v", "--tb=no", "--color=no"], output, LIMIT + 5 * len(chunk))
+        options = ["-v", "-rfE", "--tb=no", "--color=no"]
+        in_time = _pytest(directory, [f"@{listed}", *options], output, LIMIT + 5 * len(chunk))
         text = output.read_text(errors="replace")
         for test in chunk:
             said = re.search(rf"^{re.escape(test)}.*?\b({'|'.join(w.upper() for w in _OUTCOMES)})\b", text, re.M)
             if said:
-                outcomes[test] = said[1].lower()
+                reason = re.search(rf"^(?:FAILED|ERROR) {re.escape(test)} - (.*)$", text, re.M)
+                outcomes[test] = said[1].lower(), reason[1].strip() if reason else ""
         left = [test for test in chunk if test not in outcomes]
         if left:  # the first without a word ended the process, or took its time
-            outcomes[left[0]] = "died" if in_time else "over time"
+            outcomes[left[0]] = "died" if in_time else "over time", ""
         waiting = left[1:] + waiting[CHUNK:]
     return outcomes
 
@@ -114,10 +125,10 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
             if chosen.sample and len(ids) > chosen.sample:
                 ids = sorted(random.Random(0).sample(ids, chosen.sample))
             outcomes = run_tests(file.parent, ids, Path(work))
-            counts.update(outcomes.values())
-            for test, outcome in outcomes.items():
+            counts.update(outcome for outcome, _ in outcomes.values())
+            for test, (outcome, reason) in outcomes.items():
                 if outcome in ("failed", "error", "died", "over time", "xpass"):
-                    print(f"{outcome}: {test}")
+                    print(f"{outcome}: {test}: {reason}" if reason else f"{outcome}: {test}")
     ran = sum(n for word, n in counts.items() if word not in ("skipped", "not collected"))
     good = counts["passed"] + counts["xfail"]
     return {

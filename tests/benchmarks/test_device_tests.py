@@ -57,3 +57,11 @@ def test_every_test_of_a_file(tmp_path: Path) -> None:
     assert main([str(file)])["tests"] == 1, "not collected"
     summary = main(["--all", str(file)])
     assert (summary["passed"], summary["failed"], summary["tests"]) == (1, 1, 2)
+
+
+@pytest.mark.slow
+def test_a_conftest_of_another_pytest_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("def pytest_pycollect_makemodule(module_path, path, parent):\n    pass\n")
+    file = tmp_path / "test_plain.py"
+    file.write_text("def test_passes():\n    pass\n")
+    assert main(["--all", str(file)])["passed"] == 1

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "aten.h"
+#include "formats.h"
 #include "fused_cells.h"
 
 namespace ascend_graph::host {
@@ -83,6 +84,16 @@ at::Tensor contiguous(const at::Tensor& self, at::MemoryFormat format) {
     return self.clone(format);
 }
 
+// Shares the memory until one of both is written. A capture keeps addresses, and a storage in blocks more
+// than memory: they get a copy.
+at::Tensor lazy_clone(const at::Tensor& self) {
+    if (deferral() != nullptr || blocks_of(self).has_value()) return self.clone();
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_lazy_clone", "");
+    Stack stack{self};
+    op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, stack);
+    return stack.back().toTensor();
+}
+
 struct Libraries {
     torch::Library cpu{torch::Library::IMPL, "aten", DispatchKey::CPU, __FILE__, __LINE__};
     torch::Library backend{torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__};
@@ -120,6 +131,8 @@ struct Libraries {
         if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) return;
         if (op.operator_name() == c10::OperatorName("aten::native_dropout", "")) {
             backend.impl("native_dropout", &native_dropout);
+        } else if (op.operator_name() == c10::OperatorName("aten::_lazy_clone", "")) {
+            backend.impl("_lazy_clone", &lazy_clone);
         } else if (composite) {
             if (overridden) implement<call<DispatchKey::CompositeImplicitAutograd>>(backend, op);
         } else if (has(DispatchKey::PrivateUse1) && has(DispatchKey::CompositeExplicitAutograd) &&

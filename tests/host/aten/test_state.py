@@ -223,6 +223,31 @@ def test_results_that_are_views_of_arguments_share_their_memory() -> None:
     assert x.cpu().tolist() == [0, 1, 7, 7, 4, 5]
 
 
+def test_a_lazy_clone_shares_memory_until_one_of_both_is_written() -> None:
+    x = torch.arange(4.0, device="npu")
+    clone = x._lazy_clone()
+    assert torch._C._data_address(clone) == torch._C._data_address(x)
+    x.add_(1)
+    assert torch.equal(clone.cpu(), torch.arange(4.0))
+    second = x._lazy_clone()
+    torch.mul(second, 2, out=x)
+    assert (second.tolist(), x.tolist()) == ([1, 2, 3, 4], [2, 4, 6, 8])
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_lazy_clone_is_a_copy_in_captures(inside: bool) -> None:
+    x = torch.zeros(4, device="npu")
+    clone = x._lazy_clone()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        if inside:
+            clone = x._lazy_clone()
+        clone.add_(1)
+    x.fill_(5)
+    graph.replay()
+    assert (x.tolist(), clone.tolist()) == ([5] * 4, [6 if inside else 1] * 4)
+
+
 def test_overlapping_memory_is_refused_where_pytorch_refuses_it() -> None:
     x = torch.arange(6.0).npu()
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
