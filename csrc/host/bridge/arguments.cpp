@@ -1,5 +1,9 @@
 #include "arguments.h"
 
+#include <ATen/MemoryOverlap.h>
+
+#include <algorithm>
+
 #include "devices.h"
 #include "random.h"
 #include "tensors.h"
@@ -133,6 +137,17 @@ void Arguments::find_targets(const c10::IValue& value) {
     });
 }
 
+// Whether the CPU kernel writes a contiguous tensor in the place of this output: some (softmax, pooling,
+// gelu) write any output as if it were contiguous. Overlaps that PyTorch refuses are left to the kernel.
+bool Arguments::staged(const at::Tensor& out) const {
+    if (out.is_contiguous() || out.key_set().has_any(kLazyState) ||
+        at::has_internal_overlap(out) == at::MemOverlap::Yes)
+        return false;
+    return std::none_of(aliases_.begin(), aliases_.end(), [&out](const Alias& alias) {
+        return at::get_overlap_status(alias.device, out) == at::MemOverlapStatus::Partial;
+    });
+}
+
 at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t position) {
     if (!t.defined()) return t;
     if (t.device().type() != kDevice) {
@@ -158,20 +173,26 @@ at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t po
                 return substitutes_.tensor(t).clone();
         }
     }
+    const bool in_order = written && argument.kwarg_only() && staged(t);
     const at::Tensor* sibling = nullptr;
     for (Alias& alias : aliases_) {
-        if (alias.device.is_same(t)) {
+        if (alias.device.is_same(t) && !in_order) {
             alias.written = alias.written || written;
             return alias.cpu;
         }
         if (share_memory(alias.device, t)) sibling = &alias.cpu;
     }
     at::Tensor made = substitutes_.tensor(t);
+    if (in_order && made.device().is_cpu()) {
+        at::Tensor contiguous = made.contiguous();
+        aliases_.push_back({t, std::move(contiguous), written, std::move(made)});
+        return aliases_.back().cpu;
+    }
     if (sibling != nullptr && made.device().is_cpu()) {
         // One memory, so that PyTorch sees which arguments overlap.
         made.unsafeGetTensorImpl()->set_storage_keep_dtype(sibling->storage());
     }
-    aliases_.push_back({t, std::move(made), written});
+    aliases_.push_back({t, std::move(made), written, {}});
     return aliases_.back().cpu;
 }
 
