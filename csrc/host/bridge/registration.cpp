@@ -53,14 +53,14 @@ bool goes_between_devices(const c10::FunctionSchema& schema) {
                arguments.front().type()->kind() == c10::TypeKind::TensorType;
 }
 
-// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime, and
-// `contiguous` is above all others.
+// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime;
+// `contiguous` and `dropout_` are above all others.
 bool keeps_its_kernel(const std::string& name) {
     static const std::unordered_set<std::string> kept{
         "aten::empty",      "aten::empty_strided", "aten::set_",
         "aten::is_set_to",  "aten::resize_",       "aten::_local_scalar_dense",
         "aten::is_pinned",  "aten::_pin_memory",   "aten::_copy_from_and_resize",
-        "aten::contiguous",
+        "aten::contiguous", "aten::dropout_",
     };
     return kept.count(name) != 0;
 }
@@ -72,6 +72,12 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
     if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
     const at::Tensor mask = at::empty_like(input, at::kFloat).uniform_().lt_(1 - p).to(at::kBool);
     return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
+}
+
+// As torch_npu composes it: PyTorch's draws other numbers than dropout does, and cannot be captured.
+at::Tensor& dropout_(at::Tensor& self, double p, bool train) {
+    const bool changes = train && p != 0 && self.numel() != 0;
+    return changes ? self.copy_(at::dropout(self, p, train)) : self;
 }
 
 // As PyTorch composes it, but for the formats that torch_npu refuses.
@@ -102,6 +108,8 @@ struct Libraries {
 
     Libraries() {
         register_fused_cells(cpu);
+        autograd.impl("dropout_", &dropout_);
+        backend.impl("dropout_", &dropout_);
         autograd.impl("contiguous", &contiguous);
         backend.impl("contiguous", &contiguous);
         for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
