@@ -67,6 +67,18 @@ void check_memory(const Operator& op, const c10::Argument& argument, const at::T
                 "parameter, before it is used");
 }
 
+// Whether the kernel may write to the argument. Schemas do not say so of a batch norm's statistics.
+bool may_be_written(const c10::Argument& argument) {
+    return is_written(argument) || argument.name() == "running_mean" || argument.name() == "running_var";
+}
+
+// Memory that lazy clones share becomes the tensor's own.
+void own_memory(const c10::IValue& value) {
+    for_each_tensor(value, [](const at::Tensor& t) {
+        if (t.device().type() == kDevice && t.has_storage()) t.storage().mutable_data();
+    });
+}
+
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
     const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
@@ -85,6 +97,7 @@ Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substi
     c10::IValue* arguments = arguments_of(op, stack);
     check_same_device(op, c10::ArrayRef<c10::IValue>(arguments, schema.arguments().size()));
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
+        if (may_be_written(schema.arguments()[i])) own_memory(arguments[i]);
         if (is_written(schema.arguments()[i])) find_targets(arguments[i]);
     }
     c10::IValue* generator = nullptr;

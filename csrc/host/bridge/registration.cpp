@@ -53,14 +53,14 @@ bool goes_between_devices(const c10::FunctionSchema& schema) {
                arguments.front().type()->kind() == c10::TypeKind::TensorType;
 }
 
-// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime;
-// `contiguous` and `dropout_` are above all others.
+// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime, as is the
+// one that composes a sparse tensor of dense ones; `contiguous` and `dropout_` are above all others.
 bool keeps_its_kernel(const std::string& name) {
     static const std::unordered_set<std::string> kept{
         "aten::empty",      "aten::empty_strided", "aten::set_",
         "aten::is_set_to",  "aten::resize_",       "aten::_local_scalar_dense",
         "aten::is_pinned",  "aten::_pin_memory",   "aten::_copy_from_and_resize",
-        "aten::contiguous", "aten::dropout_",
+        "aten::contiguous", "aten::dropout_",      "aten::_to_sparse",
     };
     return kept.count(name) != 0;
 }
