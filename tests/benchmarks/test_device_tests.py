@@ -48,6 +48,10 @@ def test_every_outcome_is_counted(tmp_path: Path) -> None:
     counts = {word: summary.get(word) for word in ("passed", "failed", "died", "xfail", "skipped")}
     assert counts == dict.fromkeys(counts, 1)
     assert (summary["tests"], summary["rate"]) == (5, 0.5)
+    listed = tmp_path / "disabled.json"
+    listed.write_text('{"test_fails_npu (__main__.TestToyPRIVATEUSE1)": ["", [""]]}')
+    summary = main([str(file), "--disabled", str(listed)])
+    assert (summary["disabled for devices"], summary.get("failed"), summary["died"]) == (1, None, 1)
 
 
 @pytest.mark.slow
