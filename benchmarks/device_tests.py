@@ -5,9 +5,12 @@ Classes that are instantiated with `instantiate_device_type_tests` (test_ops.py,
 `torch._foreach_*` operators, npu against CPU. With `--all` every test of the files is run, because torch_npu's own tests are
 written for the device. A test that ends its process is counted, and the rest continues.
 
+With `--disabled` failures that torch_npu's own list has, too, which devices have there, are counted apart: no runtime can fix them.
+
     make bench NAME=device_tests ARGS='PYTORCH/test/test_ops.py --sample 500'
+    make bench NAME=device_tests ARGS='… --disabled TORCH_NPU/test/unsupported_test_cases/.pytorch-disabled-tests.json'
     make bench NAME=device_tests ARGS='--all TORCH_NPU/test/custom_ops/test_*.py'
-    python -m ascend_graph.host benchmarks/device_tests.py [FILE…] [--all] [--sample N] [-k EXPRESSION]
+    python -m ascend_graph.host benchmarks/device_tests.py [FILE…] [--all] [--sample N] [-k EXPRESSION] [--disabled LIST]
 """
 
 from __future__ import annotations
@@ -22,21 +25,33 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 #: Number of tests that share a process, and the seconds that a test may take.
 CHUNK, LIMIT = 200, 120
 
+#: The count of failures that torch_npu's list of tests has, too.
+DISABLED = "disabled for devices"
+
 #: pytest's words for a test's outcome.
 _OUTCOMES = ("passed", "failed", "skipped", "xfail", "xpass", "error")
 
 
 def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: float) -> bool:
-    """Run pytest on a checkout's tests for the device; return false on a timeout."""
-    environment = {**os.environ, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1", "PYTHONPATH": str(directory)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(directory), *arguments]
+    """Run pytest on a checkout's tests for the device; return false on a timeout.
+
+    The checkout's conftest.py is left out: PyTorch's shards and reports only, by hooks of the pytest of its time.
+    """
+    environment = {
+        **os.environ,
+        "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1",
+        "PYTHONPATH": str(directory),
+        "COLUMNS": "400",  # reasons of failures are cut at the terminal's width
+    }
+    command = [sys.executable, "-m", "pytest", "--noconftest", "-p", "no:cacheprovider"]
+    command += ["--rootdir", str(directory), *arguments]
     with output.open("w") as stream:
         try:
             subprocess.run(
@@ -61,25 +76,38 @@ def collect(file: Path, expression: str, output: Path, *, every: bool = False) -
     return [line for line in output.read_text().splitlines() if re.search(wanted, line)]
 
 
-def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]:
-    """Run tests and return each one's outcome: pytest's word, or ``died``."""
-    outcomes: dict[str, str] = {}
+def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, tuple[str, str]]:
+    """Run tests and return each one's outcome, pytest's word or ``died``, with the reason of a failure."""
+    outcomes: dict[str, tuple[str, str]] = {}
     waiting = list(ids)
     while waiting:
         chunk = waiting[:CHUNK]
         listed, output = work / "tests", work / "output"
         listed.write_text("\n".join(chunk))
-        in_time = _pytest(directory, [f"@{listed}", "-v", "--tb=no", "--color=no"], output, LIMIT + 5 * len(chunk))
+        options = ["-v", "-rfE", "--tb=no", "--color=no"]
+        in_time = _pytest(directory, [f"@{listed}", *options], output, LIMIT + 5 * len(chunk))
         text = output.read_text(errors="replace")
         for test in chunk:
             said = re.search(rf"^{re.escape(test)}.*?\b({'|'.join(w.upper() for w in _OUTCOMES)})\b", text, re.M)
             if said:
-                outcomes[test] = said[1].lower()
+                reason = re.search(rf"^(?:FAILED|ERROR) {re.escape(test)} - (.*)$", text, re.M)
+                outcomes[test] = said[1].lower(), reason[1].strip() if reason else ""
         left = [test for test in chunk if test not in outcomes]
         if left:  # the first without a word ended the process, or took its time
-            outcomes[left[0]] = "died" if in_time else "over time"
+            outcomes[left[0]] = "died" if in_time else "over time", ""
         waiting = left[1:] + waiting[CHUNK:]
     return outcomes
+
+
+def is_disabled(test: str, disabled: Collection[str]) -> bool:
+    """Return whether torch_npu's list has a test, whose class ends there with either name of the device.
+
+    >>> is_disabled("test_nn.py::TestNNNPU::test_x_npu", {"test_x_npu (__main__.TestNNPRIVATEUSE1)"})
+    True
+    """
+    _, owner, name = test.split("::", 2) if test.count("::") > 1 else ("", "", test)
+    base = re.sub("(PRIVATEUSE1|NPU)$", "", owner)
+    return any(f"{name} (__main__.{base}{device})" in disabled for device in ("PRIVATEUSE1", "NPU"))
 
 
 def main(arguments: Sequence[str]) -> dict[str, Any]:
@@ -92,6 +120,7 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
         "--sample", type=int, default=0, help="only so many tests of each file, drawn with a fixed seed"
     )
     parser.add_argument("--all", action="store_true", help="every test of the files, also those of no device's class")
+    parser.add_argument("--disabled", type=Path, help="torch_npu's list of tests that fail on devices, JSON")
     parser.add_argument("-k", dest="expression", default="", help="pytest's expression")
     chosen = parser.parse_args(arguments)
     start = time.monotonic()
@@ -103,6 +132,7 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
 
         foreach = run_operators(jobs(database=FOREACH), CheckPlan())
         return {"modules": run_modules(), "foreach": foreach, "seconds": round(time.monotonic() - start, 1)}
+    disabled = json.loads(chosen.disabled.read_text()) if chosen.disabled else {}
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as work:
         for file in (f.resolve() for f in chosen.files):
@@ -114,11 +144,12 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
             if chosen.sample and len(ids) > chosen.sample:
                 ids = sorted(random.Random(0).sample(ids, chosen.sample))
             outcomes = run_tests(file.parent, ids, Path(work))
-            counts.update(outcomes.values())
-            for test, outcome in outcomes.items():
-                if outcome in ("failed", "error", "died", "over time", "xpass"):
-                    print(f"{outcome}: {test}")
-    ran = sum(n for word, n in counts.items() if word not in ("skipped", "not collected"))
+            for test, (outcome, reason) in outcomes.items():
+                known = outcome in ("failed", "error") and is_disabled(test, disabled)
+                counts[DISABLED if known else outcome] += 1
+                if not known and outcome not in ("passed", "xfail", "skipped"):
+                    print(f"{outcome}: {test}: {reason}" if reason else f"{outcome}: {test}")
+    ran = sum(n for word, n in counts.items() if word not in ("skipped", "not collected", DISABLED))
     good = counts["passed"] + counts["xfail"]
     return {
         "tests": sum(counts.values()),

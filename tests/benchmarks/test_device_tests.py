@@ -48,6 +48,10 @@ def test_every_outcome_is_counted(tmp_path: Path) -> None:
     counts = {word: summary.get(word) for word in ("passed", "failed", "died", "xfail", "skipped")}
     assert counts == dict.fromkeys(counts, 1)
     assert (summary["tests"], summary["rate"]) == (5, 0.5)
+    listed = tmp_path / "disabled.json"
+    listed.write_text('{"test_fails_npu (__main__.TestToyPRIVATEUSE1)": ["", [""]]}')
+    summary = main([str(file), "--disabled", str(listed)])
+    assert (summary["disabled for devices"], summary.get("failed"), summary["died"]) == (1, None, 1)
 
 
 @pytest.mark.slow
@@ -57,3 +61,11 @@ def test_every_test_of_a_file(tmp_path: Path) -> None:
     assert main([str(file)])["tests"] == 1, "not collected"
     summary = main(["--all", str(file)])
     assert (summary["passed"], summary["failed"], summary["tests"]) == (1, 1, 2)
+
+
+@pytest.mark.slow
+def test_a_conftest_of_another_pytest_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("def pytest_pycollect_makemodule(module_path, path, parent):\n    pass\n")
+    file = tmp_path / "test_plain.py"
+    file.write_text("def test_passes():\n    pass\n")
+    assert main(["--all", str(file)])["passed"] == 1

@@ -1,5 +1,9 @@
 #include "arguments.h"
 
+#include <ATen/MemoryOverlap.h>
+
+#include <algorithm>
+
 #include "devices.h"
 #include "random.h"
 #include "tensors.h"
@@ -63,6 +67,18 @@ void check_memory(const Operator& op, const c10::Argument& argument, const at::T
                 "parameter, before it is used");
 }
 
+// Whether the kernel may write to the argument. Schemas do not say so of a batch norm's statistics.
+bool may_be_written(const c10::Argument& argument) {
+    return is_written(argument) || argument.name() == "running_mean" || argument.name() == "running_var";
+}
+
+// Memory that lazy clones share becomes the tensor's own.
+void own_memory(const c10::IValue& value) {
+    for_each_tensor(value, [](const at::Tensor& t) {
+        if (t.device().type() == kDevice && t.has_storage()) t.storage().mutable_data();
+    });
+}
+
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
     const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
@@ -81,6 +97,7 @@ Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substi
     c10::IValue* arguments = arguments_of(op, stack);
     check_same_device(op, c10::ArrayRef<c10::IValue>(arguments, schema.arguments().size()));
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
+        if (may_be_written(schema.arguments()[i])) own_memory(arguments[i]);
         if (is_written(schema.arguments()[i])) find_targets(arguments[i]);
     }
     c10::IValue* generator = nullptr;
@@ -133,6 +150,17 @@ void Arguments::find_targets(const c10::IValue& value) {
     });
 }
 
+// Whether the CPU kernel writes a contiguous tensor in the place of this output: some (softmax, pooling,
+// gelu) write any output as if it were contiguous. Overlaps that PyTorch refuses are left to the kernel.
+bool Arguments::staged(const at::Tensor& out) const {
+    if (out.is_contiguous() || out.key_set().has_any(kLazyState) ||
+        at::has_internal_overlap(out) == at::MemOverlap::Yes)
+        return false;
+    return std::none_of(aliases_.begin(), aliases_.end(), [&out](const Alias& alias) {
+        return at::get_overlap_status(alias.device, out) == at::MemOverlapStatus::Partial;
+    });
+}
+
 at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t position) {
     if (!t.defined()) return t;
     if (t.device().type() != kDevice) {
@@ -158,20 +186,26 @@ at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t po
                 return substitutes_.tensor(t).clone();
         }
     }
+    const bool in_order = written && argument.kwarg_only() && staged(t);
     const at::Tensor* sibling = nullptr;
     for (Alias& alias : aliases_) {
-        if (alias.device.is_same(t)) {
+        if (alias.device.is_same(t) && !in_order) {
             alias.written = alias.written || written;
             return alias.cpu;
         }
         if (share_memory(alias.device, t)) sibling = &alias.cpu;
     }
     at::Tensor made = substitutes_.tensor(t);
+    if (in_order && made.device().is_cpu()) {
+        at::Tensor contiguous = made.contiguous();
+        aliases_.push_back({t, std::move(contiguous), written, std::move(made)});
+        return aliases_.back().cpu;
+    }
     if (sibling != nullptr && made.device().is_cpu()) {
         // One memory, so that PyTorch sees which arguments overlap.
         made.unsafeGetTensorImpl()->set_storage_keep_dtype(sibling->storage());
     }
-    aliases_.push_back({t, std::move(made), written});
+    aliases_.push_back({t, std::move(made), written, {}});
     return aliases_.back().cpu;
 }
 

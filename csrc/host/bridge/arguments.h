@@ -20,6 +20,9 @@ struct Alias {
     at::Tensor device;
     at::Tensor cpu;
     bool written = false;
+    // Where the CPU tensor's values go after the call, of an output that is written in order
+    // (Arguments::staged).
+    at::Tensor destination;
 };
 using Aliases = c10::SmallVector<Alias, 8>;
 
@@ -51,6 +54,7 @@ class Arguments {
 
   private:
     void find_targets(const c10::IValue& value);
+    bool staged(const at::Tensor& out) const;
     at::Tensor replace(const at::Tensor& t, const Operator& op, size_t position);
     void replace_generator(c10::IValue& value) const;
 

@@ -53,6 +53,17 @@ void check_launches() {
     TORCH_CHECK(error == 0, "ACL error ", error, ": ", ascendgraphRecentError());
 }
 
+// An output whose values the CPU kernel wrote elsewhere, in order, and may have resized.
+void settle_staged(const Alias& alias) {
+    at::Tensor destination = alias.destination;
+    if (alias.cpu.sizes() != alias.device.sizes()) {
+        alias.device.resize_(alias.cpu.sizes());
+        alias.device.unsafeGetTensorImpl()->set_sizes_and_strides(alias.cpu.sizes(), alias.cpu.strides());
+        destination = alias_on_cpu(alias.device);
+    }
+    destination.copy_(alias.cpu);
+}
+
 // An argument that the CPU kernel resized (`out=`) has other sizes and strides, and new memory where the old
 // was too small; one that it filled with conjugates to come has the bit that says so. So has the device
 // tensor.
@@ -61,6 +72,10 @@ void settle_written(const Arguments& arguments) {
         if (!alias.written) continue;
         const at::Tensor &device = alias.device, &cpu = alias.cpu;
         if (write_blocks(device, cpu)) continue;
+        if (alias.destination.defined()) {
+            settle_staged(alias);
+            continue;
+        }
         device._set_conj(cpu.is_conj());
         device._set_neg(cpu.is_neg());
         const bool moved = cpu.storage().data() != device.storage().data();

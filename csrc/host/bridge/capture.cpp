@@ -22,7 +22,7 @@ namespace {
 at::Tensor snapshot(const at::Tensor& t) {
     if (!t.defined() || !t.has_storage()) return t;
     const c10::Storage& storage = t.storage();
-    void* data = const_cast<void*>(storage.data());
+    void* data = storage.mutable_data();  // its own, if it shared memory with a lazy clone
     auto* owner = t.is_cpu() ? new c10::Storage(storage) : nullptr;
     c10::DataPtr address(data, owner, [](void* p) { delete static_cast<c10::Storage*>(p); }, t.device());
     c10::Storage fixed;

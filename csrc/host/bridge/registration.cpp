@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "aten.h"
+#include "formats.h"
 #include "fused_cells.h"
 
 namespace ascend_graph::host {
@@ -52,14 +53,14 @@ bool goes_between_devices(const c10::FunctionSchema& schema) {
                arguments.front().type()->kind() == c10::TypeKind::TensorType;
 }
 
-// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime, and
-// `contiguous` is above all others.
+// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime, as is the
+// one that composes a sparse tensor of dense ones; `contiguous` and `dropout_` are above all others.
 bool keeps_its_kernel(const std::string& name) {
     static const std::unordered_set<std::string> kept{
         "aten::empty",      "aten::empty_strided", "aten::set_",
         "aten::is_set_to",  "aten::resize_",       "aten::_local_scalar_dense",
         "aten::is_pinned",  "aten::_pin_memory",   "aten::_copy_from_and_resize",
-        "aten::contiguous",
+        "aten::contiguous", "aten::dropout_",      "aten::_to_sparse",
     };
     return kept.count(name) != 0;
 }
@@ -73,6 +74,12 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
     return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
+// As torch_npu composes it: PyTorch's draws other numbers than dropout does, and cannot be captured.
+at::Tensor& dropout_(at::Tensor& self, double p, bool train) {
+    const bool changes = train && p != 0 && self.numel() != 0;
+    return changes ? self.copy_(at::dropout(self, p, train)) : self;
+}
+
 // As PyTorch composes it, but for the formats that torch_npu refuses.
 at::Tensor contiguous(const at::Tensor& self, at::MemoryFormat format) {
     if (self.is_contiguous(format)) return self;
@@ -83,6 +90,16 @@ at::Tensor contiguous(const at::Tensor& self, at::MemoryFormat format) {
     return self.clone(format);
 }
 
+// Shares the memory until one of both is written. A capture keeps addresses, and a storage in blocks more
+// than memory: they get a copy.
+at::Tensor lazy_clone(const at::Tensor& self) {
+    if (deferral() != nullptr || blocks_of(self).has_value()) return self.clone();
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_lazy_clone", "");
+    Stack stack{self};
+    op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, stack);
+    return stack.back().toTensor();
+}
+
 struct Libraries {
     torch::Library cpu{torch::Library::IMPL, "aten", DispatchKey::CPU, __FILE__, __LINE__};
     torch::Library backend{torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__};
@@ -91,6 +108,8 @@ struct Libraries {
 
     Libraries() {
         register_fused_cells(cpu);
+        autograd.impl("dropout_", &dropout_);
+        backend.impl("dropout_", &dropout_);
         autograd.impl("contiguous", &contiguous);
         backend.impl("contiguous", &contiguous);
         for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -120,6 +139,8 @@ struct Libraries {
         if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) return;
         if (op.operator_name() == c10::OperatorName("aten::native_dropout", "")) {
             backend.impl("native_dropout", &native_dropout);
+        } else if (op.operator_name() == c10::OperatorName("aten::_lazy_clone", "")) {
+            backend.impl("_lazy_clone", &lazy_clone);
         } else if (composite) {
             if (overridden) implement<call<DispatchKey::CompositeImplicitAutograd>>(backend, op);
         } else if (has(DispatchKey::PrivateUse1) && has(DispatchKey::CompositeExplicitAutograd) &&

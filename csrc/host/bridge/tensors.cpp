@@ -60,8 +60,8 @@ at::Tensor alias_on_cpu(const at::Tensor& t) {
     }
     const c10::Storage& memory = t.storage();
     c10::Storage storage(c10::Storage::use_byte_size_t(), memory.nbytes(),
-                         at::DataPtr(memory.mutable_data(), c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
-                         /*resizable=*/true);
+                         at::DataPtr(const_cast<void*>(memory.data()), c10::Device(c10::kCPU)),
+                         c10::GetCPUAllocator(), /*resizable=*/true);
     auto alias = at::detail::make_tensor<c10::TensorImpl>(
         std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU) | (t.key_set() & kLazyState),
         t.dtype());

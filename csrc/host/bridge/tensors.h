@@ -21,7 +21,8 @@ constexpr c10::DispatchKeySet kForeignLayouts{c10::DispatchKey::Sparse, c10::Dis
 const char* layout_of(const at::Tensor& t);
 
 // A CPU tensor over the memory of a device tensor, with its lazy state. It does not own the memory; it may be
-// resized, which gives it memory of its own. Of memory that holds blocks (formats.h) it is a copy, in order.
+// resized, which gives it memory of its own. Memory that lazy clones share is not copied. Of memory that
+// holds blocks (formats.h) it is a copy, in order.
 at::Tensor alias_on_cpu(const at::Tensor& device_tensor);
 
 // A copy of memory in blocks is written back. Gives whether the tensor is kept so.

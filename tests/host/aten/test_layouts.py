@@ -148,3 +148,54 @@ def test_a_copy_between_elements_of_one_memory_is_refused() -> None:
             x.copy_(x.t())
         with pytest.raises(RuntimeError, match="single memory location"):
             x.view(-1)[1:].copy_(x.view(-1)[:-1])
+
+
+# PyTorch's CPU kernels of these write an output as if it were contiguous.
+WITH_OUTPUT: dict[str, Callable[..., Tensor]] = {
+    "softmax": lambda x, **out: torch.softmax(x, -1, **out),
+    "log_softmax": lambda x, **out: torch.log_softmax(x, 1, **out),
+    "gelu": lambda x, **out: torch.ops.aten.gelu(x, **out),
+    "stack": lambda x, **out: torch.stack([x, x + 1], 2, **out),
+    "narrow_copy": lambda x, **out: torch.narrow_copy(x, 1, 1, 2, **out),
+    "avg_pool3d": lambda x, **out: torch.ops.aten.avg_pool3d(x, 2, **out),
+    "add": lambda x, **out: torch.add(x, 1, **out),
+}
+OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gaps": lambda like: torch.zeros(*like.shape, 2, device="npu")[..., 1],
+    "reversed": lambda like: torch.zeros(like.shape[::-1], device="npu").permute(*range(like.dim())[::-1]),
+    "channels_last": lambda like: torch.zeros(*like.shape[1:], like.shape[0], device="npu").movedim(-1, 0),
+}
+
+
+@pytest.mark.parametrize("layout", OUTPUTS)
+@pytest.mark.parametrize("name", WITH_OUTPUT)
+def test_outputs_in_any_layout_are_written(name: str, layout: str) -> None:
+    x = torch.randn(2, 4, 4, 6)
+    expected = WITH_OUTPUT[name](x)
+    out = OUTPUTS[layout](expected)
+    strides = out.stride()
+    assert WITH_OUTPUT[name](x.npu(), out=out) is out
+    assert out.stride() == strides
+    torch.testing.assert_close(out.cpu(), expected)
+
+
+def test_an_output_in_any_layout_may_be_the_input_or_be_resized() -> None:
+    buffer = torch.randn(4, 16, device="npu")
+    left, right = buffer[:, :8], buffer[:, 8:].clone()
+    expected = torch.softmax(left.cpu(), -1)
+    torch.softmax(left, -1, out=left)
+    torch.testing.assert_close(left.cpu(), expected)
+    assert torch.equal(buffer[:, 8:], right)
+    empty = torch.zeros(4, 3, device="npu")[1:3, 1:1]
+    torch.softmax(right, -1, out=empty)
+    torch.testing.assert_close(empty.cpu(), torch.softmax(right.cpu(), -1))
+
+
+def test_captured_outputs_in_any_layout_are_written() -> None:
+    x, buffer = torch.zeros(3, 4, device="npu"), torch.zeros(3, 8, device="npu")
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        torch.softmax(x, -1, out=buffer[:, ::2])
+    x.copy_(torch.arange(12.0).reshape(3, 4))
+    graph.replay()
+    torch.testing.assert_close(buffer[:, ::2].cpu(), torch.softmax(x.cpu(), -1))

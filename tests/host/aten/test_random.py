@@ -39,6 +39,7 @@ DRAWS: dict[str, Draw] = {
     "dirichlet": lambda: torch._sample_dirichlet(_ones(64)),
     "binomial": lambda: torch.binomial(100 * _ones(64), _ones(64) / 2),
     "dropout": lambda: torch.nn.functional.dropout(_ones(64)),
+    "dropout_": lambda: torch.nn.functional.dropout(_ones(64), inplace=True),
     "native_dropout": lambda: torch.native_dropout(_ones(64), 0.5, True)[1],
     "alpha_dropout": lambda: torch.nn.functional.alpha_dropout(_ones(64), training=True),
     "feature_dropout": lambda: torch.nn.functional.dropout2d(_ones(64, 1, 1, 1)),
@@ -215,3 +216,15 @@ def test_successive_calls_are_independent() -> None:
     for shifted in (z[1:] * z[:-1], z[:, 1:] * z[:, :-1], z[1:, 1:] * z[:-1, :-1]):
         assert abs(shifted.sum().item()) < 4 * shifted.numel() ** 0.5
     assert x.unique().numel() > x.numel() - 8  # of 2^24 floats
+
+
+def test_dropout_in_place_draws_what_dropout_draws() -> None:
+    x = torch.ones(64, device="npu", requires_grad=True)
+    torch.manual_seed(3)
+    expected = torch.nn.functional.dropout(x)
+    torch.manual_seed(3)
+    result = torch.nn.functional.dropout(x * 1, inplace=True)
+    assert torch.equal(result, expected)
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert torch.equal(gradient, result)
+    assert torch.nn.functional.dropout(x, training=False, inplace=True) is x  # a leaf, not written

@@ -223,6 +223,45 @@ def test_results_that_are_views_of_arguments_share_their_memory() -> None:
     assert x.cpu().tolist() == [0, 1, 7, 7, 4, 5]
 
 
+def test_a_lazy_clone_shares_memory_until_one_of_both_is_written() -> None:
+    x = torch.arange(4.0, device="npu")
+    clone = x._lazy_clone()
+    assert torch._C._data_address(clone) == torch._C._data_address(x)
+    x.add_(1)
+    assert torch.equal(clone.cpu(), torch.arange(4.0))
+    second = x._lazy_clone()
+    torch.mul(second, 2, out=x)
+    assert (second.tolist(), x.tolist()) == ([1, 2, 3, 4], [2, 4, 6, 8])
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_lazy_clone_is_a_copy_in_captures(inside: bool) -> None:
+    x = torch.zeros(4, device="npu")
+    clone = x._lazy_clone()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        if inside:
+            clone = x._lazy_clone()
+        clone.add_(1)
+    x.fill_(5)
+    graph.replay()
+    assert (x.tolist(), clone.tolist()) == ([5] * 4, [6 if inside else 1] * 4)
+
+
+def test_operators_that_read_leave_the_memory_of_lazy_clones_shared() -> None:
+    x = torch.arange(4.0, device="npu")
+    clone = x._lazy_clone()
+    assert (x + clone).tolist() == [0, 2, 4, 6]
+    assert torch._C._data_address(clone) == torch._C._data_address(x)
+
+
+def test_statistics_of_a_batch_norm_are_written_apart_from_their_lazy_clone() -> None:
+    mean, variance = torch.zeros(3, device="npu"), torch.ones(3, device="npu")
+    clone = mean._lazy_clone()
+    torch.nn.functional.batch_norm(torch.ones(4, 3, device="npu"), mean, variance, training=True)
+    assert (clone.tolist(), mean.tolist()) == ([0] * 3, pytest.approx([0.1] * 3))
+
+
 def test_overlapping_memory_is_refused_where_pytorch_refuses_it() -> None:
     x = torch.arange(6.0).npu()
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
@@ -236,14 +275,34 @@ def test_overlapping_memory_is_refused_where_pytorch_refuses_it() -> None:
 
 def test_tensors_of_other_layouts_are_refused_with_their_name() -> None:
     x = torch.eye(3).npu()
-    with pytest.raises(NotImplementedError, match=r"aten::_to_sparse gives a sparse COO tensor; .* dense tensors only"):
-        x.to_sparse()
     with pytest.raises(NotImplementedError, match=r"aten::_to_sparse_csr gives a compressed sparse tensor"):
         x.to_sparse_csr()
     with pytest.raises(NotImplementedError, match=r"aten::quantize_per_tensor gives a quantized tensor"):
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
     with pytest.raises(NotImplementedError, match=r"aten::to_mkldnn gives a mkldnn tensor"):
         x.to_mkldnn()
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32])
+def test_sparse_tensors_are_composed_and_coalesced(dtype: torch.dtype) -> None:
+    x = torch.tensor([[0, 1, 0], [2, 0, 3]], dtype=dtype)
+    sparse = x.npu().to_sparse()
+    assert (sparse.device.type, sparse._nnz()) == ("npu", 3)
+    assert torch.equal(sparse.to_dense().cpu(), x)
+    assert torch.equal((sparse + sparse).to_dense().cpu(), x * 2)
+    places, values = torch.tensor([[1, 0, 1, 1], [2, 0, 2, 1]]), torch.arange(8).reshape(4, 2).to(dtype)
+    expected = torch.sparse_coo_tensor(places, values, (2, 3, 2)).coalesce()
+    result = torch.sparse_coo_tensor(places, values, (2, 3, 2)).npu().coalesce()
+    assert torch.equal(result.indices().cpu(), expected.indices())
+    assert torch.equal(result.values().cpu(), expected.values())
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_sparse_tensors_are_coalesced_in_dtypes_of_the_device() -> None:
+    repeated = torch.sparse_coo_tensor(torch.tensor([[0, 0]]), torch.ones(2, dtype=torch.float64), (1,)).npu()
+    with pytest.raises(RuntimeError, match=r"dtype of values torch.float64 is not supported; expected torch.float32"):
+        repeated.coalesce()
 
 
 def test_formats_that_torch_npu_refuses() -> None:

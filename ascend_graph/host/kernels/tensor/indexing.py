@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.kernels.checks import check_range
+from ascend_graph.host.kernels.checks import check_choice, check_range
 from ascend_graph.host.kernels.registry import host_kernel
 from ascend_graph.host.kernels.tensor.elementwise import scalar
 from ascend_graph.host.kernels.tensor.shape import ints
@@ -272,6 +272,16 @@ def repeat_interleave_grad(y_grad: T, repeats: T, *, axis: int = -1) -> T:
         raise ValueError(f"repeats {repeats.tolist()} must be {y_grad.size(dim)} in all, the size of dimension {dim}")
     sources = torch.arange(repeats.numel()).repeat_interleave(repeats.reshape(-1))
     return result.index_add(dim, sources, y_grad)
+
+
+@host_kernel("CoalesceSparse")
+def coalesce_sparse(unique_len: T, unique_indices: T, indices: T, values: T) -> tuple[T, T]:
+    """Add up the values of rows of ``indices`` that are the same one, and keep that row once."""
+    check_choice("the dtype of values", values.dtype, torch.float32, torch.int32, torch.float16)
+    count, places = unique_len.size(0), unique_indices.long()
+    new_indices = indices.new_zeros(count, *indices.shape[1:])
+    new_values = values.new_zeros(count, *values.shape[1:])
+    return new_indices.index_copy(0, places, indices), new_values.index_add(0, places, values)
 
 
 _SIGNS = torch.tensor([1 << i for i in range(8)], dtype=torch.uint8)
