@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ascend_graph.cli.common import (
-    format_option,
-    needs_torch_npu,
-    print_json,
-    terminal,
-)
+from ascend_graph.cli.common import format_option, needs_torch_npu, print_json, terminal
 from ascend_graph.processors import DEFAULT_PROCESSOR
 
 if TYPE_CHECKING:
