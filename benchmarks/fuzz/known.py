@@ -129,9 +129,31 @@ def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """
     plain = without_bits(program)
     values = finding.kind in ("value of outputs", "value of arguments")
+    values |= finding.kind == "value of gradients" and program.grad
     if finding.mode not in ("ge", "ge_dynamic") or not values or program.operators or plain == program:
         return False
     return not is_right(program, finding.mode) and is_right(plain, finding.mode)
+
+
+def _reordered_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether TorchAir's pass for views takes the strides of a value that it does not have.
+
+    The same program is right without the pass.
+    """
+    from benchmarks.fuzz.modes import VIEWS
+
+    values = finding.kind in ("value of outputs", "value of arguments")
+    values |= finding.kind == "value of gradients" and program.grad
+    if finding.mode not in ("ge", "ge_dynamic") or not values or is_right(program, finding.mode):
+        return False
+    return is_right(program, finding.mode + VIEWS)
+
+
+def _views_case(first: str) -> Case:
+    nodes = (ProgramLine(first, ("x0",), ("v0",)), ProgramLine("({0} + 1).t().reshape(-1)", ("v0",), ("v1",)))
+    program, finding = case("ge", "call 1: [0]: 4 of 6 values differ", *nodes, outputs=("v1",))
+    inputs = (replace(program.inputs[0], sizes=(3, "a")),)
+    return replace(program, inputs=inputs), replace(finding, kind="value of outputs")
 
 
 def _bits_case(layout: str) -> Case:
@@ -327,6 +349,9 @@ KNOWN: tuple[KnownFault, ...] = (
         _overlapping_write,
         lambda: _windows_case("windows"),
         lambda: _windows_case("gaps"),
+    ),
+    KnownFault(
+        "reordered-views", _reordered_views, lambda: _views_case("{0}.t()"), lambda: _views_case("{0}.t().contiguous()")
     ),
     KnownFault("bits-of-inputs", _bits, lambda: _bits_case("negated"), lambda: _bits_case("plain")),
     KnownFault("value-of-two-tensors", _value_of_two, lambda: _two_case(3), lambda: _two_case(2)),

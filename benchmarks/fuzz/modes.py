@@ -24,6 +24,8 @@ FUNCTIONAL = "_functional"
 COPIES = "_copies"
 #: End of a mode's name under which npugraph_ex runs without the pass that computes into parts of a concatenation.
 CATS = "_cats"
+#: End of a mode's name under which GE graphs are compiled without the pass that reorders views.
+VIEWS = "_views"
 #: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
 CONTROLS = {
     **{transform: f"{transform}_cpu" for transform in TRANSFORMS}, "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
@@ -124,11 +126,15 @@ def prepare() -> None:
     torch.compile(torch.neg, backend=_backend("ge"))(torch.ones(1, device="npu"))
 
 
-def _backend(name: str) -> Any:
+def _backend(name: str, *, views: bool = True) -> Any:
     import torch_npu  # noqa: F401 - torchair can only be imported after it
     import torchair
 
-    return torchair.get_npu_backend() if name == "ge" else name
+    if name != "ge":
+        return name
+    config = torchair.CompilerConfig()
+    config.experimental_config.enable_view_optimize = views
+    return torchair.get_npu_backend(compiler_config=config)
 
 
 def _exported(program: FuzzProgram, arguments: Sequence[Any], device: str) -> Callable[..., Any]:
@@ -149,8 +155,11 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         return function
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
-    name = mode.removesuffix(FUNCTIONAL).removesuffix(COPIES).removesuffix(CATS).removesuffix("_dynamic")
-    backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name)
+    name = mode
+    for end in (FUNCTIONAL, COPIES, CATS, VIEWS, "_dynamic"):
+        name = name.removesuffix(end)
+    views = not mode.endswith(VIEWS)
+    backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name, views=views)
     options = {} if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False
