@@ -36,6 +36,7 @@ OPEN = (
     "Fn run = look; choose(run); run(x);",
     "Fn run = n ? look : elsewhere; run(x);",
     "Fn run = table.at(n); run(x);",
+    "Fn look = table.at(n); look(x);",
     "do { n(); } while (fill_it(x));",
     "for (int i = 0; fill_it(x, i); i++) { n(); }",
     "switch (fill_it(x)) { case 0: n(); }",

@@ -46,11 +46,12 @@ class FunctionPointers:
         self.known = {name: found for name, found in self.known.items() if found and name not in unknown}
 
     def called(self, call: ast.Call) -> Functions:
-        """Return the functions that a call may mean."""
+        """Return the functions that a call may mean; none if it calls a variable that is not followed."""
         written = called_name(call)
         table = call.func.value if isinstance(call.func, ast.Subscript) else None
         variable = table.id if isinstance(table, ast.Name) else written
-        return self.known.get(variable, frozenset({(written, self.file)}))
+        named = frozenset() if variable in self.variables else frozenset({(written, self.file)})
+        return self.known.get(variable, named)
 
     def of(self, value: ast.expr) -> Functions | None:
         """Return the functions that a value may be, none for a null pointer; None if it may be something else."""

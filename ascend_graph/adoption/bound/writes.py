@@ -153,7 +153,7 @@ class _Walker(MemoryWalker):
     def helper(self, call: ast.Call) -> Writes | None:
         found = [self.function_writes(name, file, call.args) for name, file in sorted(self.pointers.called(call))]
         known = [one for one in found if one is not None]
-        return merged(known) if len(known) == len(found) else None
+        return merged(known) if known and len(known) == len(found) else None
 
     def function_writes(self, name: str, file: str, arguments: list[ast.expr]) -> Writes | None:
         """Return what a function of the repository does with arguments, some of which may be functions."""
