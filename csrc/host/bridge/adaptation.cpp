@@ -19,6 +19,8 @@ enum Adaptation : unsigned {
     // Results are contiguous, in whatever order the arguments lie: PyTorch's CPU kernels keep channels last,
     // accelerators' kernels do not, nor do the meta functions, which compilers believe.
     kInOrder = 64,
+    // Negative indices count from the end of the dimension, as CANN's document of aclnnGather says.
+    kFromEnd = 128,
 };
 
 // The operators whose CPU kernels lack what PyTorch's kernels of accelerators have. Only these dtypes are
@@ -45,6 +47,7 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
         {"aten::replication_pad3d_backward", kInOrder},
         {"aten::avg_pool3d", kHalf | kBFloat16},
         {"aten::avg_pool3d_backward", kHalf | kBFloat16},
+        {"aten::gather", kFromEnd},
         {"aten::histc", kIntegers},
         {"aten::multi_margin_loss", kHalf | kBFloat16},
         {"aten::multi_margin_loss_backward", kHalf | kBFloat16},
@@ -110,6 +113,14 @@ std::optional<at::ScalarType> first_dtype(const Operator& op, const c10::IValue*
     return first;
 }
 
+// The indices of a dimension of a tensor, negative ones counted from its end; what is outside is the kernel's
+// to refuse.
+at::Tensor counted_from_start(const at::Tensor& index, const at::Tensor& self, int64_t dim) {
+    if (index.numel() == 0 || index.min().item<int64_t>() >= 0) return index;
+    const int64_t size = self.dim() == 0 ? 1 : self.size(dim);
+    return at::where(index.lt(0), index.add(size), index);
+}
+
 // Whether the kernel writes it, also where the schema does not say so: batch norm's running statistics.
 bool is_updated(const c10::Argument& parameter) {
     return is_written(parameter) || parameter.name() == "running_mean" || parameter.name() == "running_var";
@@ -127,6 +138,10 @@ class Adapted {
         for (size_t i = 0; i < parameters.size(); ++i) {
             const bool written = is_updated(parameters[i]);
             map_tensors(arguments[i], [&](const at::Tensor& t) { return substitute(t, written); });
+        }
+        if ((adaptation & kFromEnd) != 0) {  // of (self, dim, index)
+            arguments[2] =
+                counted_from_start(arguments[2].toTensor(), arguments[0].toTensor(), arguments[1].toInt());
         }
     }
 

@@ -104,6 +104,7 @@ def test_the_documented_list_is_what_is_widened() -> None:
         "kStatistics": "statistics in float32",
         "kGradients": "weights of another dtype",
         "kInOrder": "results in order",
+        "kFromEnd": "negative indices",
     }
     source = (root / "csrc/host/bridge/adaptation.cpp").read_text()
     table = {

@@ -180,6 +180,29 @@ def test_strides_that_the_cpu_kernel_reads_wrongly(name: str) -> None:
         torch.testing.assert_close(found, expected, check_device=False, msg=lambda m, c=chosen: f"arguments {c}: {m}")
 
 
+@pytest.mark.parametrize("way", ["eager", "out", "captured"])
+def test_gather_counts_negative_indices_from_the_end(way: str) -> None:
+    """Unlike PyTorch's CPU kernel, by CANN's document of aclnnGather."""
+    x, index = torch.arange(6.0).view(2, 3), torch.tensor([[-1, 0], [-3, 2]])
+
+    def captured(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        graph = torch.npu.NPUGraph()
+        with torch.npu.graph(graph):
+            result = torch.gather(x, 1, index)
+        graph.replay()
+        return result
+
+    gathered = {
+        "eager": lambda: torch.gather(x.npu(), -1, index.npu()),
+        "out": lambda: torch.gather(x.npu(), 1, index.npu(), out=torch.empty(2, 2).npu()),
+        "captured": lambda: captured(x.npu(), index.npu()),
+    }
+    assert gathered[way]().tolist() == [[2, 0], [3, 5]]
+    for outside in (-4, 3):
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            torch.gather(x.npu(), 1, torch.full_like(index, outside).npu())
+
+
 def test_out_arguments_are_resized() -> None:
     x = torch.arange(6.0, device="npu")
     out = torch.empty(0, device="npu")

@@ -91,6 +91,15 @@ def test_outputs_of_one_dtype_are_two_tensors() -> None:
     assert wide.data_ptr() != narrow.data_ptr()
 
 
+def test_gather_refuses_what_a_device_reads_from_outside() -> None:
+    x, last = torch.arange(3), torch.tensor([-1])
+    assert call("GatherV2", x, last, torch.tensor(0), negative_index_support=True).tolist() == [2]
+    assert call("GatherElements", x, last).tolist() == [2]
+    for index, negative in ((-1, False), (3, True), (-4, True)):
+        with pytest.raises(ValueError, match=f"indices has {index}; expected"):
+            call("Gather", x, torch.tensor([index]), negative_index_support=negative)
+
+
 def test_the_conjugate_of_a_real_tensor_may_be_the_tensor() -> None:
     kernel = find_host_kernel("Conj")
     assert kernel is not None

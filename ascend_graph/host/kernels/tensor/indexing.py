@@ -26,13 +26,30 @@ def _gathered(x: T, indices: T, axis: int, batch_dims: int) -> T:
     return aten.index(x, [None] * (axis % max(x.dim(), 1)) + [indices])
 
 
-@host_kernel("Gather", ignores=("validate_indices", "is_preprocessed", "negative_index_support", "impl_mode"))
-def gather(x: T, indices: T, *, batch_dims: int = 0) -> T:
+def _counted_from_start(index: T, x: T, dim: int) -> T:
+    index = index.to(torch.int64)
+    return torch.where(index < 0, index + x.size(dim), index) if x.dim() else index
+
+
+def _check_indices(x: T, indices: T, axis: int, negative: bool) -> None:
+    """Refuse what a device reads from outside of the tensor."""
+    size = x.size(axis) if x.dim() else 1
+    try:
+        check_range("indices", indices, size, -size if negative else 0)
+    except ValueError as error:
+        hint = "" if negative else "; negative ones need negative_index_support=True"
+        raise ValueError(f"{error} of dimension {axis}{hint}") from None
+
+
+@host_kernel("Gather", ignores=("validate_indices", "is_preprocessed", "impl_mode"))
+def gather(x: T, indices: T, *, batch_dims: int = 0, negative_index_support: bool = False) -> T:
+    _check_indices(x, indices, batch_dims, negative_index_support)
     return _gathered(x, indices, batch_dims, batch_dims)
 
 
-@host_kernel("GatherV2", values=("axis",), ignores=("is_preprocessed", "negative_index_support", "impl_mode", "mode"))
-def gather_v2(x: T, indices: T, axis: T, *, batch_dims: int = 0) -> T:
+@host_kernel("GatherV2", values=("axis",), ignores=("is_preprocessed", "impl_mode", "mode"))
+def gather_v2(x: T, indices: T, axis: T, *, batch_dims: int = 0, negative_index_support: bool = False) -> T:
+    _check_indices(x, indices, int(axis), negative_index_support)
     return _gathered(x, indices, int(axis), batch_dims)
 
 
@@ -43,7 +60,7 @@ def gather_v2d(x: T, indices: T, *, axis: int) -> T:
 
 @host_kernel("GatherElements")
 def gather_elements(x: T, index: T, *, dim: int = 0) -> T:
-    return torch.gather(x, dim, index.to(torch.int64))
+    return torch.gather(x, dim, _counted_from_start(index, x, dim))
 
 
 @host_kernel("GatherNd", ignores=("negative_index_support",))
@@ -70,8 +87,7 @@ def _placed(indices: list[T], mask: list[int]) -> list[T | None]:
 
 @host_kernel("ScatterElements", "ScatterElementsV2")
 def scatter_elements(data: T, indices: T, updates: T, *, axis: int = 0, reduction: str = "none") -> T:
-    index = indices.to(torch.int64)
-    index = torch.where(index < 0, index + data.size(axis), index) if data.dim() else index
+    index = _counted_from_start(indices, data, axis)
     updates = updates.to(data.dtype)
     if reduction == "none":
         return data.scatter(axis, index, updates)
