@@ -91,6 +91,12 @@ def test_outputs_of_one_dtype_are_two_tensors() -> None:
     assert wide.data_ptr() != narrow.data_ptr()
 
 
+@pytest.mark.parametrize("batch_shape", [[], [2], [3, 1]])
+def test_eye_repeats_its_matrix(batch_shape: list[int]) -> None:
+    found = call("Eye", num_rows=2, num_columns=3, batch_shape=batch_shape)
+    assert torch.equal(found, torch.eye(2, 3).expand(*batch_shape, 2, 3))
+
+
 def test_gather_refuses_what_a_device_reads_from_outside() -> None:
     x, last = torch.arange(3), torch.tensor([-1])
     assert call("GatherV2", x, last, torch.tensor(0), negative_index_support=True).tolist() == [2]

@@ -51,9 +51,10 @@ def lin_space(start: T, stop: T, num: T) -> T:
     return torch.linspace(start.item(), stop.item(), int(num), dtype=dtype)
 
 
-@host_kernel("Eye", ignores=("batch_shape",))
-def eye(*, num_rows: int, num_columns: int = 0, dtype: int = 0) -> T:
-    return torch.eye(num_rows, num_columns or num_rows, dtype=torch_dtype(dtype))
+@host_kernel("Eye")
+def eye(*, num_rows: int, num_columns: int = 0, batch_shape: list[int] = [], dtype: int = 0) -> T:
+    one = torch.eye(num_rows, num_columns or num_rows, dtype=torch_dtype(dtype))
+    return one.expand(*batch_shape, *one.shape).contiguous()
 
 
 @host_kernel("Tril")
