@@ -30,6 +30,7 @@ from ascend_graph.checks.kinds.subject import (
 from ascend_graph.checks.logs import without_traces
 from ascend_graph.checks.report import CheckReport, CheckResult, CheckState
 from ascend_graph.checks.tolerances import Tolerance, read_tolerances
+from ascend_graph.dispatch.modes import outside_modes
 from ascend_graph.environment import HostRuntimeError, is_active, is_strict
 from ascend_graph.registration.registered import RegisteredOp, find_registered
 
@@ -137,7 +138,7 @@ def opcheck(
     schema = overload._schema
     tolerances = read_tolerances(rtol, atol, _output_names(schema, registered), _written(schema))
     subject = Subject(overload, registered, _device(overload), reference, tolerances)
-    with without_traces():
+    with without_traces(), outside_modes():
         report = _report(subject, names, samples, count, seed)
     if raise_exception:
         report.raise_on_failure()

@@ -15,6 +15,7 @@ import torch
 from ascend_graph.dispatch.announced import superseded
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
+from ascend_graph.dispatch.modes import outside_modes
 from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import swap_changes
 from ascend_graph.eager.choices import Functions
@@ -309,7 +310,7 @@ def register_request(request: RegistrationRequest, override: bool = False) -> Re
     Raises:
         AscendGraphError: The request cannot be met; see :func:`register_op`.
     """
-    with registry_lock, one_state():
+    with registry_lock, one_state(), outside_modes():
         earlier = registry.get(request.operator)
         if earlier is not None:
             differences = request.differences(earlier._plan.request)

@@ -10,7 +10,9 @@ from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.dtypes import by_torch_dtype
 from ascend_graph.prototypes import Parameter
 
-_TORCH_DTYPES = {number: dtype for dtype, number in by_torch_dtype().items()}
+#: PyTorch makes tensors of quantized dtypes with a scale alone, which no operator of a prototype takes.
+_QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
+_TORCH_DTYPES = {number: dtype for dtype, number in by_torch_dtype().items() if dtype not in _QUANTIZED}
 
 
 def fed_inputs(binding: Binding) -> dict[str, Parameter]:

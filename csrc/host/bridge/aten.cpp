@@ -107,7 +107,11 @@ void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const
     const Arguments arguments(op, stack, substitutes);
     survive_divisions();
     const uint64_t divided = divisions_by_zero();
-    call_on_cpu(op, stack);
+    {
+        // Autocast of the CPU is for the caller's CPU tensors, not for these.
+        const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+        call_on_cpu(op, stack);
+    }
     TORCH_CHECK(divisions_by_zero() == divided, op.operator_name(),
                 ": an integer was divided by zero; give divisors other than 0");
     settle_written(arguments);

@@ -1,6 +1,9 @@
 // The bridge's Python side: graphs run as plans of Python kernels, and operators of packages can be called or
 // written in Python.
 #include <ATen/ATen.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
@@ -77,6 +80,29 @@ class Uncompiled {
     py::object before_;
 };
 
+// What the caller's modes change is the caller's own calls: a kernel's tensors are made on the CPU whatever
+// the default device is, and no FakeTensorMode, under which a graph may be compiled, sees them.
+class OutsideModes {
+  public:
+    OutsideModes()
+        : functions_(at::impl::PythonTorchFunctionTLS::get_state()),
+          dispatch_(c10::impl::TorchDispatchModeTLS::get_state()) {
+        at::impl::PythonTorchFunctionTLS::set_state({});
+        c10::impl::TorchDispatchModeTLS::set_state({});
+    }
+    OutsideModes(const OutsideModes&) = delete;
+    OutsideModes& operator=(const OutsideModes&) = delete;
+    ~OutsideModes() {
+        c10::impl::TorchDispatchModeTLS::set_state(dispatch_);
+        at::impl::PythonTorchFunctionTLS::set_state(functions_);
+    }
+
+  private:
+    const at::impl::PythonTorchFunctionTLS functions_;
+    const c10::impl::TorchDispatchModeTLS dispatch_;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast_{c10::autocast_dispatch_keyset};
+};
+
 }  // namespace
 
 int with_python(const std::function<void()>& body, int code) {
@@ -84,6 +110,7 @@ int with_python(const std::function<void()>& body, int code) {
     py::gil_scoped_acquire gil;
     try {
         const Uncompiled uncompiled;
+        const OutsideModes outside_modes;
         body();
         return 0;
     } catch (py::error_already_set& e) {
