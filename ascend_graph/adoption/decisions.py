@@ -49,13 +49,13 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
         converters.setdefault(converter.name, []).append(converter)
     found = [
         _Decider(
-            findings, known, name, same, implementations.get(same[0].name, []), converters.get(same[0].name, [])
+            findings, known, name, same, implementations.get(name, []), converters.get(name, [])
         ).decide()
         for name, same in sorted(by_name.items())
     ]
     bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]
     found += with_gradients(bound, known)
-    known_names = {one.name for one in findings.definitions}
+    known_names = {one.schema.qualified_name for one in findings.definitions}
     for name, some in sorted(implementations.items()):
         if name not in known_names:
             findings.report(
@@ -167,6 +167,13 @@ class _Decider:
             has_meta=bool(self.metas), **more,
         )  # fmt: skip
 
+    def eager(self) -> str:
+        """Return the operator as Python writes it; one of several overloads has the name of the overload."""
+        namespace, _, name = self.schema.name.partition("::")
+        overloads = {one.schema.overload for one in self.findings.definitions if one.name == self.schema.name}
+        overload = self.schema.overload or ("default" if len(overloads) > 1 else "")
+        return f"torch.ops.{namespace}.{name}" + (f".{overload}" if overload else "")
+
     def replaced(self) -> tuple[tuple[str, int, int], ...]:
         spans = [(one.place.file, one.place.line, max(one.place.line, one.last_line)) for one in self.definitions]
         for one in self.implementations:
@@ -212,7 +219,7 @@ class _Decider:
         if relation is None and not self.metas and not written:
             return self.left(
                 State.UNDECIDED, f"no meta function, and the shape of its outputs is not certain: {why}",
-                form=form, subject=subject, eager=_eager(self.schema), arguments=arguments, sources=sources,
+                form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
             )  # fmt: skip
         if relation is None and not written:
             self.evidence.append(f"meta kept: {self.metas[0].place}; {why}")
@@ -224,7 +231,7 @@ class _Decider:
             State.WITH_ARGUMENTS if arguments else State.BY_NAMES,
             form,
             subject,
-            _eager(self.schema),
+            self.eager(),
             relation,
             arguments,
             bool(self.metas) and relation is not None,
@@ -386,8 +393,3 @@ def _place(implementation: Implementation) -> str:
 
 def _canonical(schema: OpSchema) -> Any:
     return schema.name, schema.overload, schema.arguments, schema.returns
-
-
-def _eager(schema: OpSchema) -> str:
-    namespace, _, name = schema.name.partition("::")
-    return f"torch.ops.{namespace}.{name}" + (f".{schema.overload}" if schema.overload else "")

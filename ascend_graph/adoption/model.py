@@ -73,7 +73,7 @@ class Definition:
 class Implementation:
     """Implementation of an operator for one dispatch key."""
 
-    #: ``namespace::name``, without an overload.
+    #: ``namespace::name``, with ``.overload`` if it is that of one; see :func:`operator_key`.
     name: str
     key: str
     #: The function, if it is found; its name as written otherwise.
@@ -219,6 +219,15 @@ class Findings:
 
 def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def operator_key(name: str) -> str:
+    """Return the name under which an operator and its implementations are found: the overload ``default`` has none.
+
+    >>> operator_key("mine::add.default"), operator_key("mine::add.Scalar")
+    ('mine::add', 'mine::add.Scalar')
+    """
+    return name.strip().removesuffix(".default")
 
 
 def relative(path: Path, root: Path) -> str:

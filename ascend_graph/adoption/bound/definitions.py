@@ -45,7 +45,7 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
     with a schema calls.
     """
     by_module: dict[tuple[str, str], list[BoundFunction]] = {}
-    defined = {one.schema.name for one in findings.definitions if not one.inferred}
+    defined = {one.schema.qualified_name for one in findings.definitions if not one.inferred}
     kernels = [one.function for one in findings.implementations if one.name in defined and not one.is_meta]
     called = {name for function in kernels for name in findings.bound_by(function)}
     for one in findings.bound_functions:

@@ -18,7 +18,7 @@ from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, fu
 from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
 from ascend_graph.adoption.cpp.pybind import read_bindings
 from ascend_graph.adoption.cpp.structures import structures
-from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
+from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, operator_key, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source
 from ascend_graph.sources.macros import constants
@@ -302,7 +302,7 @@ class _Reader:
             self.definition(namespace, text, given, offset, end or offset)
         elif what == "impl":
             space, _, name = text.rpartition("::")
-            full = f"{space or namespace}::{name.partition('.')[0]}"
+            full = operator_key(f"{space or namespace}::{name}")
             keys = [found for one in given[1:-1] for found in _KEYS.findall(one)]
             dispatched = re.match(r"\s*(?:torch|c10)::dispatch\s*\(", given[-1])
             if dispatched:
@@ -343,7 +343,7 @@ class _Reader:
         )
         if function is not None:
             keys = _KEYS.findall(function) if "dispatch(" in function else []
-            self.implementation(name, keys[0] if keys else "", function, place)
+            self.implementation(schema.qualified_name, keys[0] if keys else "", function, place)
 
     def implementation(self, name: str, key: str, written: str, place: SourcePlace) -> None:
         function = function_of(written, place, self.findings)

@@ -13,6 +13,7 @@ from ascend_graph.adoption.model import (
     Implementation,
     PythonFunction,
     SourcePlace,
+    operator_key,
     relative,
 )
 from ascend_graph.adoption.python.classes import PythonClass, read_class
@@ -238,7 +239,7 @@ class _Reader:
         text = self.text(node)
         if text is not None:
             library = next((self.library(k.value) for k in call.keywords if k.arg == "lib"), None)
-            text = text.partition(".")[0] if "::" in text or library is None else f"{library}::{text.partition('.')[0]}"
+            text = operator_key(text if "::" in text or library is None else f"{library}::{text}")
             return text if "::" in text else None
         return operator_name(node)
 
@@ -279,7 +280,7 @@ class _Reader:
                 if name is not None:
                     full = name if "::" in name else f"{owner}::{name}"
                     key = key or self.key_of(call.func.value)
-                    self.implemented(full.partition(".")[0], _key(key), function, written, call)
+                    self.implemented(operator_key(full), _key(key), function, written, call)
                 return
         if library is not None and len(call.args) > 1:
             name = self.text(call.args[1])
@@ -289,7 +290,7 @@ class _Reader:
             name = self.text(call.args[0])
             key = self.text(call.args[1]) if len(call.args) > 1 else ""
         if name is not None and "::" in name:
-            self.implemented(name.partition(".")[0], _key(key or ""), function, written, call)
+            self.implemented(operator_key(name), _key(key or ""), function, written, call)
 
     def converter(self, call: ast.Call, node: ast.FunctionDef) -> None:
         name = operator_name(call.args[0])
@@ -344,7 +345,7 @@ class _Reader:
         if isinstance(node.func, ast.Attribute):
             key = key or self.key_of(node.func.value)
         full = name if "::" in name else f"{library}::{name}"
-        self.implemented(full.partition(".")[0], _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
+        self.implemented(operator_key(full), _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
 
     def define(self, node: ast.Call, target: ast.Attribute) -> None:
         library = self.library(target.value)
