@@ -198,6 +198,8 @@ class _Reader:
         before, after = self.code[start:position], self.code[position : position + 80]
         if re.fullmatch(r"\s*\(\s*void\s*\)\s*", before) and re.match(r"\w+\s*;", after):
             return "read", _NOWHERE
+        if re.fullmatch(r"\s*(?:this\s*->\s*)?", before) and re.match(r"\w+\s*=(?!=)", after):
+            return "read", _NOWHERE  # It is given another memory.
         here = self.known.enclosing(position)
         declared, stored = _POINTER.match(before), _STORED.match(before)
         found = declared or stored
