@@ -31,6 +31,12 @@ from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 #: Functions that give their first argument another shape or other memory.
 _RESHAPING = frozenset({"resize_output", "resize_", "resize_as_", "set_", "resize_impl_cpu_", "resize_bytes_cpu"})
 
+#: Functions of the standard library that read what they are given.
+_READS = re.compile(
+    r"std::(?:to_string|f?abs|sqrt|ceil|floor|l?l?round|log2?|log10|exp2?|pow|isnan|isinf|isfinite|find|count|distance|equal|"
+    r"all_of|any_of|none_of)|(?:c10|at|torch)::str"
+)
+
 
 def called_name(node: ast.Call) -> str:
     """Return the dotted name of the function that a call names."""
@@ -189,7 +195,7 @@ class CallEvaluator(Evaluation):
                     # What the helper has made of it; a tensor, too: the helper may assign another.
                     scope[one.id] = UNKNOWN if ended is None else ended.get(helper.parameters[position][0], UNKNOWN)
             return UNKNOWN if result is RAISED else result
-        if self.is_cpp:
+        if self.is_cpp and not _READS.fullmatch(name):
             forget_numbers(node.args, arguments, scope)
         return UNKNOWN
 

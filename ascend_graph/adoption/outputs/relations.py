@@ -90,7 +90,7 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
     if any(one.kind is not ArgumentKind.TENSOR for one in schema.returns):
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
-        raise UncertainError("it returns a list of tensors")
+        raise UncertainError("it returns a list of tensors, which a relation does not express")
     if isinstance(returned, Unknown):
         raise not_followed(returned)
     if returned == Constant(None):
