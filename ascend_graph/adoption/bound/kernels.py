@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ascend_graph.adoption.bound.kernel_code import Callee, KernelCode, Span
@@ -50,7 +51,9 @@ _POINTER = re.compile(
 _STORED = re.compile(r"\s*(?P<this>this\s*->\s*)?(?P<name>[A-Za-z_]\w*)\s*=(?P<value>[^=].*)?\Z", re.DOTALL)
 _MARK = re.compile(r"\b__global__\b")
 _LONGEST_CALL = 4000
-_MAX_DEPTH = 3
+_MAX_DEPTH = 4
+#: Number of directories above a file in which the headers that it includes are looked for.
+_MAX_PARENTS = 4
 
 
 #: Name of a variable that has the memory, with the parts of the code in which it means that.
@@ -84,9 +87,8 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
     if len(found) != 1:
         return None
     kernel, path = found[0]
-    code = _with_included(path, 0, set())
     result = KernelWrites(len(kernel.parameters))
-    reader = _Reader(code)
+    reader = _reader_of(path, path.stat().st_mtime_ns)
     for number, parameter in enumerate(kernel.parameters):
         if parameter.is_pointer or "GM_ADDR" in parameter.type:
             verdict = reader.verdict(name, parameter.name)
@@ -95,8 +97,14 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
     return result
 
 
+@lru_cache(maxsize=32)
+def _reader_of(path: Path, _: int) -> _Reader:
+    """Return the reader of a file, which is read again when it changes."""
+    return _Reader(_with_included(path, 0, set()))
+
+
 def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
-    """Return the code of a file and of the files next to it that it includes."""
+    """Return the code of a file and of the repository's files that it includes."""
     if path in seen or depth > _MAX_DEPTH:
         return ""
     seen.add(path)
@@ -104,11 +112,10 @@ def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
         source = read_source(path)
     except (OSError, SourceError):
         return ""
-    parts = [
-        _with_included((path.parent / one).resolve(), depth + 1, seen)
-        for one in _INCLUDED.findall(source.text)
-        if (path.parent / one).is_file()
-    ]
+    # The directories of headers are, where a path names them, those that the file is in.
+    places = [next((one / name for one in path.parents[:_MAX_PARENTS] if (one / name).is_file()), None)
+              for name in _INCLUDED.findall(source.text)]
+    parts = [_with_included(one.resolve(), depth + 1, seen) for one in places if one is not None]
     return "\n".join([*parts, source.code])
 
 

@@ -27,6 +27,7 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError, not_followed
+from ascend_graph.adoption.outputs.relations import NOTHING_RETURNED
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
 
 #: Longest line of a body; a longer one is no line that anybody checks.
@@ -56,7 +57,7 @@ def meta_function_of(outcome: Outcome, schema: OpSchema, name: str) -> list[str]
     if isinstance(returned, Unknown):
         raise not_followed(returned)
     if returned == Constant(None):
-        raise UncertainError("the function returns nothing")
+        raise UncertainError(NOTHING_RETURNED)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     shown = []
