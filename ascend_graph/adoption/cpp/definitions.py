@@ -73,15 +73,18 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
             if path.stat().st_size <= _LARGEST_HELPERS and b"<<<" in path.read_bytes():
                 _read_functions(read_source(path), relative(path, root), findings, only="<<<")
     known = {path for path, _ in sources}
-    for path, source in sources:
+    pending = list(sources)
+    while pending:
+        path, source = pending.pop()
         for header in _headers_of(path, source, headers):
             file = relative(header, root)
             findings.included.setdefault(relative(path, root), []).append(file)
-            # Helpers of sizes stand in headers that know no tensor.
+            # Helpers of sizes stand in headers that know no tensor, and in those that these include.
             with contextlib.suppress(OSError, SourceError):
                 if header not in known and header.stat().st_size <= _LARGEST_HELPERS:
                     known.add(header)
-                    _read_functions(read_source(header), file, findings)
+                    pending.append((header, read_source(header)))
+                    _read_functions(pending[-1][1], file, findings)
     resolve_dispatches((source.code for _, source in sources), findings)
     modules = {relative(path, root): source for path, source in sources}
     macros = build_macros(paths, root)
@@ -96,8 +99,9 @@ def _headers_of(path: Path, source: SourceText, headers: dict[str, list[Path]]) 
     """Yield the headers of the repository that a file includes: those next to it, and those that have a path alone."""
     for written in _INCLUDED.findall(source.text):
         beside = (path.parent / written).resolve()
-        same = [one for one in headers.get(written.rpartition("/")[2], ()) if one.as_posix().endswith(f"/{written}")]
-        if beside in same:
+        named = headers.get(written.rpartition("/")[2], ())
+        same = [one for one in named if one.as_posix().endswith(f"/{written}")]
+        if beside in named:
             yield beside
         elif len(same) == 1:
             yield same[0]

@@ -13,7 +13,7 @@ from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
-from ascend_graph.adoption.interpreter.names import text_of
+from ascend_graph.adoption.interpreter.names import OF_DATA, text_of
 from ascend_graph.adoption.interpreter.sizes import item_of
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -98,6 +98,8 @@ class CallEvaluator(Evaluation):
         if name in MAKERS:
             return self.made(node.args, scope, keywords, owner)
         arguments = [self.value(one, scope) for one in node.args]
+        if name in OF_DATA and not arguments:
+            return Unknown(text_of(node))
         if isinstance(owner, Record) and isinstance(node.func.value, ast.Name):
             scope[node.func.value.id] = UNKNOWN  # a method may assign any member
             return UNKNOWN
