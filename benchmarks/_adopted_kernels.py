@@ -30,6 +30,7 @@ from ascend_graph.adoption.cpp.preprocessor import conditions_at
 from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
+from ascend_graph.environment import toolkit_directory
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 8, 300
@@ -38,6 +39,8 @@ GROUP = 12
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.int8)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"][^>\"]+[>\"]).*$", re.MULTILINE)
 _CALL = re.compile(r"\b[A-Z]\w*\s*\(\s*(aclnn[A-Z0-9]\w*)\s*,")
+#: Start of a launch: ``ACLRT_LAUNCH_KERNEL(name)``.
+_LAUNCH = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*\w+\s*\)")
 _REGISTRATION = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\([^)]*\)\s*(?=\{)")
 _PRELUDE = """
 #pragma once
@@ -65,6 +68,7 @@ template <typename... Args> void record(const char *name, Args &&...args)
     call.second.emplace_back(position, -1);
     calls().push_back(call);
 }
+template <typename... Args> uint32_t launched(Args &&...) { return 0; }
 inline std::vector<Call> taken() { auto all = calls(); calls().clear(); return all; }
 }
 """
@@ -111,7 +115,7 @@ def _compiler(root: Path) -> list[str]:
     packages = Path(torch.__file__).parent.parent
     includes = [packages / p for p in ("torch/include", "torch/include/torch/csrc/api/include", "torch_npu/include")]
     includes += [packages / "torch_npu/include/third_party" / p for p in ("acl/inc", "hccl/inc", "op-plugin")]
-    includes += [Path(sysconfig.get_paths()["include"]), root]
+    includes += [Path(sysconfig.get_paths()["include"]), root, toolkit_directory() / "include"]
     includes += sorted(
         {one.parent for one in root.rglob("*") if one.name in ("include", "inc", "csrc") and one.is_dir()}
     )
@@ -128,6 +132,8 @@ def _build(group: list[str], functions: dict[str, CppFunction], root: Path, work
         text = (root / file).read_text(errors="replace")
         for match in _INCLUDE.finditer(text):
             name = match[1]
+            if name[1:].startswith("aclrtlaunch_"):
+                continue  # What a kernel's compiler makes; a launch does nothing here.
             beside = (root / file).parent / name[1:-1]
             line = f'#include "{beside}"' if name[0] == '"' and beside.exists() else f"#include {name}"
             conditions = conditions_at(text, match.start())
@@ -182,6 +188,7 @@ def _prepared(text: str) -> str:
         end = close_of(text, match.end())
         removed = text[match.start() : end + 1]
         text = text[: match.start()] + "\n" * removed.count("\n") + text[end + 1 :]
+    text = _LAUNCH.sub("::adopt_check::launched", text)
     return _CALL.sub(r'::adopt_check::record("\1",', text)
 
 
