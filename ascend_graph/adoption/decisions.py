@@ -48,9 +48,7 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
     for converter in findings.converters:
         converters.setdefault(converter.name, []).append(converter)
     found = [
-        _Decider(
-            findings, known, name, same, implementations.get(name, []), converters.get(name, [])
-        ).decide()
+        _Decider(findings, known, name, same, implementations.get(name, []), converters.get(name, [])).decide()
         for name, same in sorted(by_name.items())
     ]
     bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ascend_graph.adoption import State
+from ascend_graph.adoption import Decision, State
 
 from .conftest import Adopt, decision, schema_of
 from .test_bound_functions import adopt_function
@@ -81,12 +81,14 @@ def test_a_list_that_is_returned_has_a_meta_function(body: str, adopted: Adopt) 
     assert one.meta[-1] == f"    return {LISTS[body]}", one.reason
 
 
-@pytest.mark.parametrize("body", ["return {x, at::empty_like(x)};", "return {at::Tensor(), at::empty_like(x)};", "return v;"])
+@pytest.mark.parametrize(
+    "body", ["return {x, at::empty_like(x)};", "return {at::Tensor(), at::empty_like(x)};", "return v;"]
+)
 def test_a_list_with_other_items_than_new_tensors_is_left_open(body: str, adopted: Adopt) -> None:
     assert list_of(adopted, body).state is State.UNDECIDED
 
 
-def list_of(adopted: Adopt, body: str):
+def list_of(adopted: Adopt, body: str) -> Decision:
     """Return the decision on an operator that returns a list."""
     return decision(
         adopted(

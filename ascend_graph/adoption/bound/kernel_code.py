@@ -12,14 +12,22 @@ from ascend_graph.adoption.cpp.functions import CppParameter, close_of, paramete
 Span = tuple[int, int]
 
 _DEFINED = re.compile(r"(?<![\w.>:])(?:(?P<owner>\w+)\s*(?:<[^<>;{}()]*>)?\s*::\s*)?(?P<name>[A-Za-z_]\w*)\s*\(")
-_CLASS = re.compile(r"\b(?:class|struct)\s+(?P<name>\w+)\s*(?:<[^;{}()]*>\s*)?(?:final\s*)?(?::(?P<bases>[^;{}()]*))?\{")
+_CLASS = re.compile(
+    r"\b(?:class|struct)\s+(?P<name>\w+)\s*(?:<[^;{}()]*>\s*)?(?:final\s*)?(?::(?P<bases>[^;{}()]*))?\{"
+)
 _BASE = re.compile(r"(?:\b(?:public|protected|private|virtual)\s+)*(?:\w+\s*::\s*)*(\w+)")
 _ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*(?:typename\s+)?(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}]*>)?\s*;")
 _TYPEDEF = re.compile(r"\btypedef\s+(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}]*>)?\s+(\w+)\s*;")
+#: What stands between a type and the name of a variable.
+_BETWEEN = re.compile(r"(?:\s|[*&]|\bconst\b)+\Z")
 #: Qualifiers in front of a type.
 _QUALIFIER = re.compile(r"\b(?:const|constexpr|static|typename|volatile|mutable|register|__\w+__)\s*\Z")
-_NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "decltype", "alignas", "defined"})
-_NOT_TYPES = frozenset({"return", "delete", "new", "else", "throw", "case", "goto", "typename", "using", "public", "private"})
+_NOT_FUNCTIONS = frozenset(
+    {"if", "for", "while", "switch", "catch", "return", "sizeof", "decltype", "alignas", "defined"}
+)
+_NOT_TYPES = frozenset(
+    {"return", "delete", "new", "else", "throw", "case", "goto", "typename", "using", "public", "private"}
+)
 _LONGEST_NAME = 400
 
 
@@ -249,14 +257,10 @@ class KernelCode:
 
     def _type_before(self, place: int) -> str:
         """Return the type that a declaration has in front of its name; empty if it is not a declaration."""
-        text = self.code[max(0, place - _LONGEST_NAME) : place]
-        stripped = text.rstrip().rstrip("*&").rstrip()
-        stripped = re.sub(r"\bconst\Z", "", stripped).rstrip().rstrip("*&").rstrip()
-        if stripped == text and not text.endswith(("*", "&")):
-            return ""
-        end = self._before_angles(place - len(text) + len(stripped))
+        between = _BETWEEN.search(self.code[max(0, place - _LONGEST_NAME) : place])
+        end = self._before_angles(place - len(between.group())) if between else 0
         name = self._word_before(end)
-        if not name or self.code[end:place].strip() == "" and not self.code[end:place]:
+        if not name:
             return ""
         start = self.code.rindex(name, 0, end)
         while self.code[:start].rstrip().endswith("::"):
@@ -273,7 +277,9 @@ class KernelCode:
 
     def _made_type(self, position: int) -> str:
         """Return the class that ``auto one = Class<…>(…)`` makes; empty if it is not one."""
-        found = re.match(r"\s*=\s*(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}()]*>)?\s*[({]", self.code[position : position + 300])
+        found = re.match(
+            r"\s*=\s*(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}()]*>)?\s*[({]", self.code[position : position + 300]
+        )
         name = self.class_of(found[1]) if found else ""
         return name if name in self.classes else ""
 

@@ -113,8 +113,10 @@ def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
     except (OSError, SourceError):
         return ""
     # The directories of headers are, where a path names them, those that the file is in.
-    places = [next((one / name for one in path.parents[:_MAX_PARENTS] if (one / name).is_file()), None)
-              for name in _INCLUDED.findall(source.text)]
+    places = [
+        next((one / name for one in path.parents[:_MAX_PARENTS] if (one / name).is_file()), None)
+        for name in _INCLUDED.findall(source.text)
+    ]
     parts = [_with_included(one.resolve(), depth + 1, seen) for one in places if one is not None]
     return "\n".join([*parts, source.code])
 

@@ -361,7 +361,9 @@ def _refers(value: ast.expr, kind: str) -> bool:
 
 
 #: Types of the items of an array that is followed.
-_INTEGER = re.compile(r"(?:(?:static|const|constexpr|unsigned|signed|long|short|std\s*::\s*)\s*)*(?:u?int(?:\d+_t)?|long|short|size_t)?\s*")
+_INTEGER = re.compile(
+    r"(?:(?:static|const|constexpr|unsigned|signed|long|short|std\s*::\s*)\s*)*(?:u?int(?:\d+_t)?|long|short|size_t)?\s*"
+)
 
 
 def _array(kind: str, text: str) -> ast.expr:

@@ -171,7 +171,9 @@ class AssignmentEvaluator(ExpressionEvaluator):
                 for one in appended:
                     assert isinstance(one, ast.Tuple)
                     assert isinstance(one.elts[0], ast.Name)
-                    scope[one.elts[0].id] = self.with_item(scope.get(one.elts[0].id, UNKNOWN), self.value(one.elts[1], scope))
+                    scope[one.elts[0].id] = self.with_item(
+                        scope.get(one.elts[0].id, UNKNOWN), self.value(one.elts[1], scope)
+                    )
             scope[str(variable.value)] = UNKNOWN if hidden is None else hidden
             return
         for one in appended:
@@ -202,7 +204,11 @@ class AssignmentEvaluator(ExpressionEvaluator):
         if any(isinstance(one, ast.Name) and one.id == variable for one in ast.walk(value)):
             return UNKNOWN
         item = self.value(value, scope)
-        return Assembled((*before, Repeated(item, last if first == Constant(0) else operation("-", last, first)))) if is_known(item) else UNKNOWN
+        return (
+            Assembled((*before, Repeated(item, last if first == Constant(0) else operation("-", last, first))))
+            if is_known(item)
+            else UNKNOWN
+        )
 
     def indexed_items(
         self, value: ast.expr, variable: str, first: Any, last: Any, scope: dict[str, Any]

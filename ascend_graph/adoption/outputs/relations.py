@@ -32,7 +32,9 @@ _KEYWORDS = frozenset(
     {"if", "else", "and", "or", "not", "in", "is", "like", "where", "None", "True", "False", "min", "max", "sum", "len"}
 )
 #: Reason for a function whose value is no tensor in any call.
-NOTHING_RETURNED = "it returns an undefined tensor, and graphs have none: let it return a tensor, or write -> () in its schema"
+NOTHING_RETURNED = (
+    "it returns an undefined tensor, and graphs have none: let it return a tensor, or write -> () in its schema"
+)
 #: Longest relation that is written; a longer one is no line that anybody checks.
 MAX_RELATION = 600
 
