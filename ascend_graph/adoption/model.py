@@ -160,6 +160,15 @@ class Findings:
             one for one in self.definitions if one.place.file not in files or one.schema.qualified_name not in kept
         ]
 
+    def dispatched(self, name: str) -> CppFunction | None:
+        """Return the C++ kernel that a call of an operator runs on the NPU, or None if it is not one function."""
+        found = [one for one in self.implementations if one.name == operator_key(name) and not one.is_meta]
+        keys = [*KERNEL_KEYS, "Autograd"]
+        for key in sorted({one.key for one in found} & {*keys}, key=keys.index):
+            kernels = [one.function for one in found if one.key == key]
+            return kernels[0] if len(kernels) == 1 and isinstance(kernels[0], CppFunction) else None
+        return None
+
     def bound(self, name: str) -> CppFunction | None:
         """Return the C++ function that pybind11 binds under a name, if it is one."""
         found = [one.function for one in self.bound_functions if one.name.rpartition(".")[2] == name]

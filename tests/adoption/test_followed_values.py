@@ -502,3 +502,40 @@ def test_a_quotient_rounds_as_in_cpp(adopted: Adopt, size: str, relation: str) -
     one = adopt_kernel(adopted, "(Tensor x, int k)", "const at::Tensor &x, int64_t k", body)
     assert one.relation is not None
     assert one.relation.replace("x1", "m").endswith(f"-> y[{relation}]: x")
+
+
+DISPATCHED = """
+at::Tensor rows_npu(const at::Tensor &x, int64_t n) {{ return at::empty({{n, x.size(1)}}, x.options()); }}
+void put_npu(const at::Tensor &x, at::Tensor &y) {{ y.copy_(x); }}
+at::Tensor f(const at::Tensor &x, at::Tensor &y)
+{{
+    static auto rows = c10::Dispatcher::singleton().findSchemaOrThrow("mine::rows", "").typed<decltype(rows_npu)>();
+    {call}
+    return rows.call(x, 4);
+}}
+TORCH_LIBRARY(mine, m) {{
+    m.def("rows(Tensor x, int n) -> Tensor");
+    m.def("put(Tensor x, Tensor(a!) y) -> ()");
+}}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {{ m.impl("rows", &rows_npu); m.impl("put", &put_npu); }}
+PYBIND11_MODULE(bound, m) {{ m.def("f", &f); }}
+"""
+LOOKED_UP = 'torch::Dispatcher::singleton().findSchemaOrThrow("{name}", "").typed<void(const at::Tensor &, at::Tensor &)>().call(x, y);'
+
+
+def test_an_operator_that_is_called_through_the_dispatcher_is_its_kernel(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call="")}), "bound::f")
+    assert (one.relation, one.defined_from[0]) == (
+        "x[x0, x1, *x_rest] -> y_out[4, x1]: x",
+        "bound::f(Tensor x, Tensor y) -> Tensor",
+    )
+
+
+def test_what_an_operator_of_the_dispatcher_writes_is_in_the_schema(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="mine::put"))}), "bound::f")
+    assert one.defined_from[0] == "bound::f(Tensor x, Tensor(a1!) y) -> Tensor", one.reason
+
+
+def test_an_operator_of_the_dispatcher_that_is_not_here_leaves_the_schema_open(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="other::put"))}), "bound::f")
+    assert "it passes an argument to call, which is not known here" in one.reason

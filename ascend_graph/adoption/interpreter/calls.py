@@ -10,7 +10,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFERENCE, STRUCTURE
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
+from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.names import OF_DATA, text_of
@@ -23,6 +23,7 @@ from ascend_graph.adoption.interpreter.values import (
     NewTensor,
     Record,
     Sizes,
+    TorchOperator,
     Unknown,
 )
 from ascend_graph.adoption.interpreter.variables import forget_memory, forget_numbers, forget_written
@@ -100,6 +101,12 @@ class CallEvaluator(Evaluation):
         arguments = [self.value(one, scope) for one in node.args]
         if name in OF_DATA and not arguments:
             return Unknown(text_of(node))
+        names = [one.value for one in arguments if isinstance(one, Constant) and isinstance(one.value, str)]
+        if name == "findSchemaOrThrow" and len(names) == len(arguments) == 2:
+            return TorchOperator(".".join(filter(None, names)))
+        if isinstance(owner, TorchOperator):
+            called = name == "call" and not keywords
+            return self.helper(f"{DISPATCHED}{owner.name}", node, scope, arguments, {}) if called else owner
         if isinstance(owner, Record) and isinstance(node.func.value, ast.Name):
             scope[node.func.value.id] = UNKNOWN  # a method may assign any member
             return UNKNOWN

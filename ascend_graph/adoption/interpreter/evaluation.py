@@ -77,6 +77,8 @@ class FileScope:
 
 #: Mark in front of the name of a method of something unknown, such as a module that is loaded at run time.
 METHOD = "."
+#: Mark in front of the name of an operator that is called through torch's dispatcher.
+DISPATCHED = "<dispatched>"
 #: Looks a helper function up by its name as written and the number of arguments.
 Lookup = Callable[[str, int], "Callee | None"]
 
