@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import expression, unknown
+from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
 from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, METHOD, RAISED, Callee, FileScope, Lookup, Outcome
@@ -86,7 +86,7 @@ def _lookup(findings: Findings, file: str) -> Lookup:
             function = called_function(name, file, count, findings)
             made = None if function is None or len(function.body) > 20000 else _built(function)
             if function is None and not name.startswith(DISPATCHED) and _read_alone(findings, name, count):
-                made = Callee(tuple((f"_{n}", None) for n in range(count)), [ast.Return(unknown(name))], True)
+                made = Callee(tuple((f"_{n}", None) for n in range(count)), [], True, is_opaque=True)
             if made is not None and function is not None and function.file != file:
                 made.scope = FileScope(_lookup(findings, function.file), findings.constants_of(function.file))
             known[name, count] = made

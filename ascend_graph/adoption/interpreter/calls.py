@@ -194,6 +194,8 @@ class CallEvaluator(Evaluation):
     ) -> Any:
         """Return the result of a function that is looked up; one that is not found may change its arguments."""
         helper = self.lookup(name, len(arguments)) if self.depth < MAX_CALLS else None
+        if helper is not None and helper.is_opaque:
+            return UNKNOWN
         if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
             result = self.call(helper, arguments)
             ended = self.ended

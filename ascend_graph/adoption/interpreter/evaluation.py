@@ -41,6 +41,8 @@ class Callee:
     written: frozenset[int] = frozenset()
     #: Names of its own file, if it is in another than the function that calls it.
     scope: FileScope | None = None
+    #: True if only that it assigns nothing of its arguments is known.
+    is_opaque: bool = False
     _changed: frozenset[str] | None = None
     _mutated: frozenset[str] | None = None
     _decayed: frozenset[str] | None = None
