@@ -39,8 +39,6 @@ GROUP = 12
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.int8)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"][^>\"]+[>\"]).*$", re.MULTILINE)
 _CALL = re.compile(r"\b[A-Z]\w*\s*\(\s*(aclnn[A-Z0-9]\w*)\s*,")
-#: Start of a launch: ``ACLRT_LAUNCH_KERNEL(name)``.
-_LAUNCH = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*\w+\s*\)")
 _REGISTRATION = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\([^)]*\)\s*(?=\{)")
 _PRELUDE = """
 #pragma once
@@ -69,6 +67,7 @@ template <typename... Args> void record(const char *name, Args &&...args)
     calls().push_back(call);
 }
 template <typename... Args> uint32_t launched(Args &&...) { return 0; }
+#define ACLRT_LAUNCH_KERNEL(name) ::adopt_check::launched
 inline std::vector<Call> taken() { auto all = calls(); calls().clear(); return all; }
 }
 """
@@ -88,8 +87,9 @@ def compile_kernels(
     """Compile the files of functions; return the kernels by operator, and the files that do not compile."""
     if not functions:
         return {}, []
-    if not (work / "prelude.h").exists():
+    if not (work / "prelude.h").exists() or (work / "prelude.h").read_text() != _PRELUDE:
         (work / "prelude.h").write_text(_PRELUDE)
+        (work / "prelude.h.gch").unlink(missing_ok=True)
     command = [*_compiler(root), "-x", "c++-header", str(work / "prelude.h"), "-o", str(work / "prelude.h.gch")]
     if not (work / "prelude.h.gch").exists():
         subprocess.run(command, check=True, capture_output=True)
@@ -188,7 +188,6 @@ def _prepared(text: str) -> str:
         end = close_of(text, match.end())
         removed = text[match.start() : end + 1]
         text = text[: match.start()] + "\n" * removed.count("\n") + text[end + 1 :]
-    text = _LAUNCH.sub("::adopt_check::launched", text)
     return _CALL.sub(r'::adopt_check::record("\1",', text)
 
 
