@@ -49,7 +49,7 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
     kernels = [one.function for one in findings.implementations if one.name in defined and not one.is_meta]
     called = {name for function in kernels for name in findings.bound_by(function)}
     for one in findings.bound_functions:
-        if one.name.rpartition(".")[2] in called:
+        if one.name.rpartition(".")[2] in called or (one.function is not None and one.function in kernels):
             continue
         key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
         by_module.setdefault(key, []).append(one)
