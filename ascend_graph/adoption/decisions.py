@@ -8,7 +8,7 @@ from typing import Any
 
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
 from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
-from ascend_graph.adoption.bound.writes import NOT_FOR_NPU, writes_of
+from ascend_graph.adoption.bound.writes import NOT_FOR_NPU, written_arguments
 from ascend_graph.adoption.cpp.calls import commands_of, helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
@@ -165,15 +165,6 @@ class _Decider:
             has_meta=bool(self.metas), **more,
         )  # fmt: skip
 
-    def written_by(self, kernel: Implementation | None) -> list[str]:
-        """Return the arguments that a C++ kernel writes, as far as that is known."""
-        function = None if kernel is None else kernel.function
-        if not isinstance(function, CppFunction) or len(function.parameters) != len(self.schema.arguments):
-            return []
-        written = writes_of(function, self.findings, self.known)
-        tensors = [(n, one.name) for n, one in enumerate(self.schema.arguments) if one.is_tensor]
-        return [name for n, name in tensors if n in written.written] if not written.problems else []
-
     def eager(self) -> str:
         """Return the operator as Python writes it; one of several overloads has the name of the overload."""
         namespace, _, name = self.schema.name.partition("::")
@@ -231,7 +222,9 @@ class _Decider:
         if relation is None and not written:
             self.evidence.append(f"meta kept: {self.metas[0].place}; {why}")
         if relation == "->" and not any(a.mutated for a in self.schema.arguments):
-            names = self.written_by(kernel)
+            names = written_arguments(
+                None if kernel is None else kernel.function, self.schema, self.findings, self.known
+            )
             line = f": write {', '.join(f'Tensor(a{n}!) {name}' for n, name in enumerate(names))}" if names else ""
             self.evidence.append(f"the schema says that nothing is written, so that torch.compile drops calls{line}")
         first = self.definitions[0]

@@ -81,6 +81,15 @@ class Writes:
         return min(number, self.count - 1) if self.is_variadic else number
 
 
+def written_arguments(function: object, schema: OpSchema, findings: Findings, known: Known) -> list[str]:
+    """Return the tensors of a schema that its C++ kernel writes; none if that is not certain."""
+    if not isinstance(function, CppFunction) or len(function.parameters) != len(schema.arguments):
+        return []
+    found = writes_of(function, findings, known)
+    tensors = [(n, one.name) for n, one in enumerate(schema.arguments) if one.is_tensor]
+    return [name for n, name in tensors if n in found.written] if not found.problems else []
+
+
 def writes_of(
     function: CppFunction, findings: Findings, known: Known, depth: int = 1, given: Pointers | None = None
 ) -> Writes:

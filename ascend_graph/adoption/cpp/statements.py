@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from ascend_graph.adoption.cpp.arrays import array_of
 from ascend_graph.adoption.cpp.expressions import (
     APPEND_RANGE,
-    ARRAY,
     BINARY,
     DEFAULT,
     FLOAT,
@@ -360,22 +360,6 @@ def _refers(value: ast.expr, kind: str) -> bool:
     return isinstance(value, ast.Name) and re.search(r"[&*]", kind) is not None
 
 
-#: Types of the items of an array that is followed.
-_INTEGER = re.compile(
-    r"(?:(?:static|const|constexpr|unsigned|signed|long|short|std\s*::\s*)\s*)*(?:u?int(?:\d+_t)?|long|short|size_t)?\s*"
-)
-
-
-def _array(kind: str, text: str) -> ast.expr:
-    """Return the value of ``int64_t n[2] = {1, 2}``, of what stands behind the first bracket."""
-    match = re.fullmatch(r"(?P<count>[^\[\]]*)\]\s*(?:=\s*)?(?P<items>\{.*\})?\s*", text, re.DOTALL)
-    if match is None or not _INTEGER.fullmatch(kind.strip()):
-        return unknown()
-    count = expression(match["count"]) if match["count"].strip() else ast.Constant(None)
-    items = expression(match["items"]) if match["items"] else ast.Constant(None)
-    return ast.Call(ast.Name(ARRAY), [count, items], [])
-
-
 def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
     name, rest = ast.Name(declared["name"], ast.Store()), declared["rest"]
     kind = text[: declared.start("name")]
@@ -389,7 +373,7 @@ def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
     if rest in ("", ";"):
         return [_assign(name, ast.Call(ast.Name(DEFAULT), [ast.Constant(" ".join(kind.split()))], []))]
     if rest == "[":
-        return [_assign(name, _array(kind, after))]
+        return [_assign(name, array_of(kind, after))]
     opening = declared.end() - 1
     close = close_of(text, opening)
     if close < 0 or text[close + 1 :].strip():
