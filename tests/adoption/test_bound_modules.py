@@ -276,3 +276,14 @@ def test_a_bound_function_that_implements_an_operator_is_its_kernel(impl: str, a
     )
     (one,) = report.decisions
     assert (one.name, one.relation) == ("mine::twice", "x[x0, *x_rest] -> y[x0, 2]: x"), one.reason
+
+
+def test_functions_of_one_name_without_a_schema_are_told_apart(adopted: Adopt) -> None:
+    files = {
+        f"{name}.cpp": f"at::Tensor f(const at::Tensor &x, {kind} y) {{ return at::empty_like(x); }}\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }\n'
+        for name, kind in {"one": "One", "two": "Two"}.items()
+    }
+    first, again = adopted(files), adopted(files)
+    assert [one.name.partition("::")[2] for one in first.decisions] == ["f", "f.overload_2"]
+    assert (first.drifted, again.drifted) == (True, False)
