@@ -68,17 +68,18 @@ def define(findings: Findings) -> tuple[dict[str, str], dict[str, Any]]:
     refused: dict[str, str] = {}
     done = set()
     for one in findings.definitions:
-        if one.name in done:
+        full = one.schema.qualified_name
+        if full in done:
             continue
-        done.add(one.name)
-        namespace, _, name = one.name.partition("::")
+        done.add(full)
+        namespace, _, name = full.partition("::")
         library = libraries.setdefault(namespace, torch.library.Library(namespace, "FRAGMENT"))
         text = one.schema.text
         try:
             library.define(text.partition("::")[2] if text.partition("(")[0].count("::") else text)
             library.impl(name, _kernel, "PrivateUse1")
         except (RuntimeError, ValueError) as error:
-            refused[one.name] = str(error).splitlines()[0]
+            refused[full] = str(error).splitlines()[0]
     return refused, libraries
 
 

@@ -30,6 +30,7 @@ from ascend_graph.adoption.cpp.preprocessor import conditions_at
 from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
+from ascend_graph.environment import toolkit_directory
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
 CALLS, TRIES = 8, 300
@@ -65,6 +66,8 @@ template <typename... Args> void record(const char *name, Args &&...args)
     call.second.emplace_back(position, -1);
     calls().push_back(call);
 }
+template <typename... Args> uint32_t launched(Args &&...) { return 0; }
+#define ACLRT_LAUNCH_KERNEL(name) ::adopt_check::launched
 inline std::vector<Call> taken() { auto all = calls(); calls().clear(); return all; }
 }
 """
@@ -84,8 +87,9 @@ def compile_kernels(
     """Compile the files of functions; return the kernels by operator, and the files that do not compile."""
     if not functions:
         return {}, []
-    if not (work / "prelude.h").exists():
+    if not (work / "prelude.h").exists() or (work / "prelude.h").read_text() != _PRELUDE:
         (work / "prelude.h").write_text(_PRELUDE)
+        (work / "prelude.h.gch").unlink(missing_ok=True)
     command = [*_compiler(root), "-x", "c++-header", str(work / "prelude.h"), "-o", str(work / "prelude.h.gch")]
     if not (work / "prelude.h.gch").exists():
         subprocess.run(command, check=True, capture_output=True)
@@ -111,7 +115,7 @@ def _compiler(root: Path) -> list[str]:
     packages = Path(torch.__file__).parent.parent
     includes = [packages / p for p in ("torch/include", "torch/include/torch/csrc/api/include", "torch_npu/include")]
     includes += [packages / "torch_npu/include/third_party" / p for p in ("acl/inc", "hccl/inc", "op-plugin")]
-    includes += [Path(sysconfig.get_paths()["include"]), root]
+    includes += [Path(sysconfig.get_paths()["include"]), root, toolkit_directory() / "include"]
     includes += sorted(
         {one.parent for one in root.rglob("*") if one.name in ("include", "inc", "csrc") and one.is_dir()}
     )
@@ -128,6 +132,8 @@ def _build(group: list[str], functions: dict[str, CppFunction], root: Path, work
         text = (root / file).read_text(errors="replace")
         for match in _INCLUDE.finditer(text):
             name = match[1]
+            if name[1:].startswith("aclrtlaunch_"):
+                continue  # What a kernel's compiler makes; a launch does nothing here.
             beside = (root / file).parent / name[1:-1]
             line = f'#include "{beside}"' if name[0] == '"' and beside.exists() else f"#include {name}"
             conditions = conditions_at(text, match.start())

@@ -8,7 +8,7 @@ from typing import Any
 
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
 from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
-from ascend_graph.adoption.bound.writes import NOT_FOR_NPU
+from ascend_graph.adoption.bound.writes import NOT_FOR_NPU, written_arguments
 from ascend_graph.adoption.cpp.calls import commands_of, helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
@@ -48,14 +48,12 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
     for converter in findings.converters:
         converters.setdefault(converter.name, []).append(converter)
     found = [
-        _Decider(
-            findings, known, name, same, implementations.get(same[0].name, []), converters.get(same[0].name, [])
-        ).decide()
+        _Decider(findings, known, name, same, implementations.get(name, []), converters.get(name, [])).decide()
         for name, same in sorted(by_name.items())
     ]
     bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]
     found += with_gradients(bound, known)
-    known_names = {one.name for one in findings.definitions}
+    known_names = {one.schema.qualified_name for one in findings.definitions}
     for name, some in sorted(implementations.items()):
         if name not in known_names:
             findings.report(
@@ -167,6 +165,13 @@ class _Decider:
             has_meta=bool(self.metas), **more,
         )  # fmt: skip
 
+    def eager(self) -> str:
+        """Return the operator as Python writes it; one of several overloads has the name of the overload."""
+        namespace, _, name = self.schema.name.partition("::")
+        overloads = {one.schema.overload for one in self.findings.definitions if one.name == self.schema.name}
+        overload = self.schema.overload or ("default" if len(overloads) > 1 else "")
+        return f"torch.ops.{namespace}.{name}" + (f".{overload}" if overload else "")
+
     def replaced(self) -> tuple[tuple[str, int, int], ...]:
         spans = [(one.place.file, one.place.line, max(one.place.line, one.last_line)) for one in self.definitions]
         for one in self.implementations:
@@ -212,19 +217,23 @@ class _Decider:
         if relation is None and not self.metas and not written:
             return self.left(
                 State.UNDECIDED, f"no meta function, and the shape of its outputs is not certain: {why}",
-                form=form, subject=subject, eager=_eager(self.schema), arguments=arguments, sources=sources,
+                form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
             )  # fmt: skip
         if relation is None and not written:
             self.evidence.append(f"meta kept: {self.metas[0].place}; {why}")
         if relation == "->" and not any(a.mutated for a in self.schema.arguments):
-            self.evidence.append("the schema says that nothing is written, so that torch.compile drops calls")
+            names = written_arguments(
+                None if kernel is None else kernel.function, self.schema, self.findings, self.known
+            )
+            line = f": write {', '.join(f'Tensor(a{n}!) {name}' for n, name in enumerate(names))}" if names else ""
+            self.evidence.append(f"the schema says that nothing is written, so that torch.compile drops calls{line}")
         first = self.definitions[0]
         return Decision(
             self.name,
             State.WITH_ARGUMENTS if arguments else State.BY_NAMES,
             form,
             subject,
-            _eager(self.schema),
+            self.eager(),
             relation,
             arguments,
             bool(self.metas) and relation is not None,
@@ -386,8 +395,3 @@ def _place(implementation: Implementation) -> str:
 
 def _canonical(schema: OpSchema) -> Any:
     return schema.name, schema.overload, schema.arguments, schema.returns
-
-
-def _eager(schema: OpSchema) -> str:
-    namespace, _, name = schema.name.partition("::")
-    return f"torch.ops.{namespace}.{name}" + (f".{schema.overload}" if schema.overload else "")

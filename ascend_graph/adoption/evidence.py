@@ -10,7 +10,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import METHOD, RAISED, Callee, FileScope, Lookup, Outcome
+from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, METHOD, RAISED, Callee, FileScope, Lookup, Outcome
 from ascend_graph.adoption.interpreter.statements import Interpreter, never_holds
 from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
@@ -85,12 +85,21 @@ def _lookup(findings: Findings, file: str) -> Lookup:
         if (name, count) not in known:
             function = called_function(name, file, count, findings)
             made = None if function is None or len(function.body) > 20000 else _built(function)
+            if function is None and not name.startswith(DISPATCHED) and _read_alone(findings, name, count):
+                made = Callee(tuple((f"_{n}", None) for n in range(count)), [], True, is_opaque=True)
             if made is not None and function is not None and function.file != file:
                 made.scope = FileScope(_lookup(findings, function.file), findings.constants_of(function.file))
             known[name, count] = made
         return known[name, count]
 
     return find
+
+
+def _read_alone(findings: Findings, name: str, count: int) -> bool:
+    """Return whether no function that a call can mean assigns what it is given; False if there is none."""
+    last = name.replace(".", "::").rpartition("::")[2]
+    found = [one for one in findings.functions.get(last, ()) if one.takes(count) and len(one.parameters) == count]
+    return bool(found) and not any(callee(one).written for one in found)
 
 
 def _built(function: CppFunction) -> Callee | None:
@@ -107,6 +116,9 @@ def called_function(name: str, file: str, count: int, findings: Findings) -> Cpp
 
     ``X::apply`` of an autograd function is its ``forward`` without the context.
     """
+    if name.startswith(DISPATCHED):
+        kernel = findings.dispatched(name.removeprefix(DISPATCHED))
+        return kernel if kernel is not None and len(kernel.parameters) == count else None
     written = name.replace(".", "::")
     if not written.endswith("::apply"):
         return findings.function(written, file, count)

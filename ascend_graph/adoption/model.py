@@ -73,7 +73,7 @@ class Definition:
 class Implementation:
     """Implementation of an operator for one dispatch key."""
 
-    #: ``namespace::name``, without an overload.
+    #: ``namespace::name``, with ``.overload`` if it is that of one; see :func:`operator_key`.
     name: str
     key: str
     #: The function, if it is found; its name as written otherwise.
@@ -160,6 +160,15 @@ class Findings:
             one for one in self.definitions if one.place.file not in files or one.schema.qualified_name not in kept
         ]
 
+    def dispatched(self, name: str) -> CppFunction | None:
+        """Return the C++ kernel that a call of an operator runs on the NPU, or None if it is not one function."""
+        found = [one for one in self.implementations if one.name == operator_key(name) and not one.is_meta]
+        keys = [*KERNEL_KEYS, "Autograd"]
+        for key in sorted({one.key for one in found} & {*keys}, key=keys.index):
+            kernels = [one.function for one in found if one.key == key]
+            return kernels[0] if len(kernels) == 1 and isinstance(kernels[0], CppFunction) else None
+        return None
+
     def bound(self, name: str) -> CppFunction | None:
         """Return the C++ function that pybind11 binds under a name, if it is one."""
         found = [one.function for one in self.bound_functions if one.name.rpartition(".")[2] == name]
@@ -219,6 +228,15 @@ class Findings:
 
 def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def operator_key(name: str) -> str:
+    """Return the name under which an operator and its implementations are found: the overload ``default`` has none.
+
+    >>> operator_key("mine::add.default"), operator_key("mine::add.Scalar")
+    ('mine::add', 'mine::add.Scalar')
+    """
+    return name.strip().removesuffix(".default")
 
 
 def relative(path: Path, root: Path) -> str:

@@ -115,7 +115,7 @@ def _define(place: SourcePlace, text: str, entry: Entry, findings: Findings) -> 
     if function is None:
         function = findings.function(f"op_api::{schema.name.partition('::')[2]}", "", len(schema.arguments))
     written = "" if function is None else function.name
-    findings.implementations.append(Implementation(schema.name, "PrivateUse1", function, written, place))
+    findings.implementations.append(Implementation(schema.qualified_name, "PrivateUse1", function, written, place))
 
 
 def _generated(schema: OpSchema, entry: Entry, place: SourcePlace) -> CppFunction | None:

@@ -343,3 +343,9 @@ def test_functions_of_another_framework_are_not_counted(adopted: Adopt, foreign:
     assert [one.name for one in report.decisions] == ["mine::f"]
     (found,) = report.diagnostics
     assert "which is not PyTorch's: it is not counted" in found.message
+
+
+def test_an_argument_without_a_name_has_that_of_the_parameter(adopted: Adopt) -> None:
+    arguments = ', pybind11::arg(), pybind11::arg("most") = 0'
+    one, _ = adopt_function(adopted, "const at::Tensor &x, int64_t n", "return at::empty_like(x);", arguments=arguments)
+    assert schema_of(one) == "mine::f(Tensor x, int most=0) -> Tensor"

@@ -257,3 +257,33 @@ def test_a_function_that_cannot_be_imported_is_named_by_the_call() -> None:
     op = ascend_graph.define_from_function("adopted_defining::missing(Tensor x) -> Tensor", "no_such_extension._C:f")
     with pytest.raises(ImportError, match="no_such_extension._C:f cannot be imported"):
         op(torch.ones(2).npu())
+
+
+@pytest.mark.parametrize(
+    "impl",
+    [
+        'torch.library.impl("mine::twice", "PrivateUse1", _C.twice)',
+        'torch.library.Library("mine", "IMPL", "PrivateUse1").impl("twice", _C.twice)',
+    ],
+)
+def test_a_bound_function_that_implements_an_operator_is_its_kernel(impl: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor twice(const at::Tensor &x) { auto y = at::empty({x.size(0), 2}, x.options()); return y; }\n"
+            'PYBIND11_MODULE(_C, m) { m.def("twice", &twice); }\n',
+            "ops.py": 'import torch\nimport _C\ntorch.library.define("mine::twice", "(Tensor x) -> Tensor")\n' + impl,
+        }
+    )
+    (one,) = report.decisions
+    assert (one.name, one.relation) == ("mine::twice", "x[x0, *x_rest] -> y[x0, 2]: x"), one.reason
+
+
+def test_functions_of_one_name_without_a_schema_are_told_apart(adopted: Adopt) -> None:
+    files = {
+        f"{name}.cpp": f"at::Tensor f(const at::Tensor &x, {kind} y) {{ return at::empty_like(x); }}\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }\n'
+        for name, kind in {"one": "One", "two": "Two"}.items()
+    }
+    first, again = adopted(files), adopted(files)
+    assert [one.name.partition("::")[2] for one in first.decisions] == ["f", "f.overload_2"]
+    assert (first.drifted, again.drifted) == (True, False)

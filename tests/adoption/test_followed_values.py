@@ -227,9 +227,61 @@ def test_nested_conditions_of_a_dtype_keep_their_meaning(adopted: Adopt) -> None
 
 
 def test_the_reason_names_the_expression_that_is_not_followed(adopted: Adopt) -> None:
-    body = "int64_t n = lengths.max().item<int64_t>(); auto y = at::empty({n, 4}, lengths.options()); return y;"
+    body = "int64_t n = count_of(lengths.max()); auto y = at::empty({n, 4}, lengths.options()); return y;"
     one = adopt_kernel(adopted, "(Tensor lengths)", "const at::Tensor &lengths", body)
     assert "comes from `lengths.max()" in one.reason
+
+
+def test_the_reason_names_the_value_of_the_data_that_is_a_size(adopted: Adopt) -> None:
+    body = "auto z = made(lengths); int64_t n = z.max().item<int64_t>(); return at::empty({n + 1}, lengths.options());"
+    one = adopt_kernel(adopted, "(Tensor lengths)", "const at::Tensor &lengths", body)
+    assert "its size comes from the data, `z.max().item()`; write its largest size in a relation" in one.reason
+
+
+def test_a_size_that_is_guarded_is_that_size(adopted: Adopt) -> None:
+    body = "const int64_t m = n.guard_int(__FILE__, __LINE__); return at::empty({m}, x.options());"
+    one = adopt_kernel(adopted, "(Tensor x, SymInt n)", "const at::Tensor &x, c10::SymInt n", body)
+    assert one.relation == "x -> y[n]: x"
+
+
+def test_a_part_from_any_index_on_has_its_length(adopted: Adopt) -> None:
+    body = "auto y = at::empty({x.size(0) + 1}, x.options()); return y.narrow(0, 1, y.size(0) - 1);"
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", body)
+    assert one.meta[-1].endswith(".narrow(0, 1, ((x.shape[0] + 1) - 1))")
+
+
+def test_an_undefined_tensor_is_named_in_the_reason(adopted: Adopt) -> None:
+    one = adopt_kernel(adopted, "(Tensor x)", "const at::Tensor &x", "run(x); return at::Tensor();")
+    assert "it returns an undefined tensor, and graphs have none" in one.reason
+
+
+def test_helpers_of_headers_that_headers_include_are_followed(adopted: Adopt) -> None:
+    body = "const uint32_t n = x.size(0); const uint32_t rows = up(n, 8); return at::empty({n, rows}, x.options());"
+    report = adopted(
+        {
+            "src/helpers.h": '#include "sizes/sizes.h"\n',
+            "src/sizes/sizes.h": "template <typename T, typename std::enable_if<true, int>::type = 0>\n"
+            "T up(T a, T b) { return (a + b - 1) / b * b; }\n",
+            "src/torch/ops.cpp": '#include "../helpers.h"\n'
+            f"at::Tensor f(const at::Tensor &x) {{ {body} }}\n"
+            'PYBIND11_MODULE(mine, m) { m.def("f", &f, py::arg()); }\n',
+        }
+    )
+    (one,) = report.decisions
+    assert one.relation == "x[n, *x_rest] -> y[n, (((n + 8) - 1) // 8) * 8]: x", one.reason
+
+
+def test_a_call_of_one_of_several_functions_keeps_what_none_of_them_assigns(adopted: Adopt) -> None:
+    body = "const uint32_t n = x.size(0); look(n); return at::empty({n}, x.options());"
+    report = adopted(
+        {
+            "one.cpp": "namespace a { void look(uint32_t n) { see(n); } }\nnamespace b { void look(uint32_t n) { saw(n); } }\n"
+            f"at::Tensor f(const at::Tensor &x) {{ {body} }}\n"
+            'PYBIND11_MODULE(mine, m) { m.def("f", &f); }\n'
+        }
+    )
+    (one,) = report.decisions
+    assert one.relation == "x[n, *x_rest] -> y[n]: x", one.reason
 
 
 def test_a_function_with_a_braced_default_is_found(adopted: Adopt) -> None:
@@ -450,3 +502,40 @@ def test_a_quotient_rounds_as_in_cpp(adopted: Adopt, size: str, relation: str) -
     one = adopt_kernel(adopted, "(Tensor x, int k)", "const at::Tensor &x, int64_t k", body)
     assert one.relation is not None
     assert one.relation.replace("x1", "m").endswith(f"-> y[{relation}]: x")
+
+
+DISPATCHED = """
+at::Tensor rows_npu(const at::Tensor &x, int64_t n) {{ return at::empty({{n, x.size(1)}}, x.options()); }}
+void put_npu(const at::Tensor &x, at::Tensor &y) {{ y.copy_(x); }}
+at::Tensor f(const at::Tensor &x, at::Tensor &y)
+{{
+    static auto rows = c10::Dispatcher::singleton().findSchemaOrThrow("mine::rows", "").typed<decltype(rows_npu)>();
+    {call}
+    return rows.call(x, 4);
+}}
+TORCH_LIBRARY(mine, m) {{
+    m.def("rows(Tensor x, int n) -> Tensor");
+    m.def("put(Tensor x, Tensor(a!) y) -> ()");
+}}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {{ m.impl("rows", &rows_npu); m.impl("put", &put_npu); }}
+PYBIND11_MODULE(bound, m) {{ m.def("f", &f); }}
+"""
+LOOKED_UP = 'torch::Dispatcher::singleton().findSchemaOrThrow("{name}", "").typed<void(const at::Tensor &, at::Tensor &)>().call(x, y);'
+
+
+def test_an_operator_that_is_called_through_the_dispatcher_is_its_kernel(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call="")}), "bound::f")
+    assert (one.relation, one.defined_from[0]) == (
+        "x[x0, x1, *x_rest] -> y_out[4, x1]: x",
+        "bound::f(Tensor x, Tensor y) -> Tensor",
+    )
+
+
+def test_what_an_operator_of_the_dispatcher_writes_is_in_the_schema(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="mine::put"))}), "bound::f")
+    assert one.defined_from[0] == "bound::f(Tensor x, Tensor(a1!) y) -> Tensor", one.reason
+
+
+def test_an_operator_of_the_dispatcher_that_is_not_here_leaves_the_schema_open(adopted: Adopt) -> None:
+    one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="other::put"))}), "bound::f")
+    assert "it passes an argument to call, which is not known here" in one.reason

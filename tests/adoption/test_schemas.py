@@ -536,3 +536,49 @@ TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("put", &put); }
     assert (put.state, put.relation) == (State.BY_NAMES, "->")
     assert (top.state, top.reason.partition(" at ")[0]) == (State.IMPOSSIBLE, "its kernel")
     assert top.reason.endswith("is for CUDA: nothing is registered for the NPU")
+
+
+OVERLOADS = """
+at::Tensor rows(const at::Tensor &x, int64_t n) { return at::empty({n}, x.options()); }
+at::Tensor columns(const at::Tensor &x, at::IntArrayRef n) { return at::empty({n[0], 2}, x.options()); }
+at::Tensor whole(const at::Tensor &x) { return at::empty_like(x); }
+TORCH_LIBRARY(mine, m) {
+    m.def("take.rows(Tensor x, int n) -> Tensor");
+    m.def("take.columns(Tensor x, int[] n) -> Tensor");
+    m.def("take(Tensor x) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {
+    m.impl("take.rows", &rows);
+    m.impl("take.columns", &columns);
+    m.impl("take", &whole);
+}
+"""
+
+
+def test_each_overload_has_the_kernel_that_is_its_own(adopted: Adopt) -> None:
+    report = adopted({"ops.cpp": OVERLOADS})
+    found = {one.eager: one.relation for one in report.decisions}
+    assert found == {
+        "torch.ops.mine.take.default": "x[*s] -> y like x",
+        "torch.ops.mine.take.rows": "x -> y[n]: x",
+        "torch.ops.mine.take.columns": "x -> y[n[0], 2]: x",
+    }
+
+
+def test_each_overload_has_the_python_kernel_and_meta_function_that_are_its_own(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.py": "import torch\n"
+            'lib = torch.library.Library("mine", "DEF")\n'
+            'lib.define("take.rows(Tensor x, int n) -> Tensor")\n'
+            'lib.define("take(Tensor x) -> Tensor")\n'
+            '@torch.library.impl(lib, "take.rows", "PrivateUse1")\ndef rows(x, n):\n    return x.new_empty(n)\n'
+            'lib.impl(torch.ops.mine.take.default, lambda x: torch.empty_like(x), "PrivateUse1")\n'
+            '@torch.library.register_fake("mine::take.rows")\ndef fake(x, n):\n    return x.new_empty(n)\n'
+        }
+    )
+    found = {one.eager: (one.relation, one.has_meta) for one in report.decisions}
+    assert found == {
+        "torch.ops.mine.take.default": ("x[*s] -> y like x", False),
+        "torch.ops.mine.take.rows": ("x -> y[n]: x", True),
+    }

@@ -45,11 +45,12 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
     with a schema calls.
     """
     by_module: dict[tuple[str, str], list[BoundFunction]] = {}
-    defined = {one.schema.name for one in findings.definitions if not one.inferred}
+    defined = {one.schema.qualified_name for one in findings.definitions if not one.inferred}
     kernels = [one.function for one in findings.implementations if one.name in defined and not one.is_meta]
     called = {name for function in kernels for name in findings.bound_by(function)}
+    implementing = [one.function for one in findings.implementations if one.place.file.endswith(".py")]
     for one in findings.bound_functions:
-        if one.name.rpartition(".")[2] in called:
+        if one.name.rpartition(".")[2] in called or (one.function is not None and one.function in implementing):
             continue
         key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
         by_module.setdefault(key, []).append(one)
@@ -85,30 +86,31 @@ def _operator(
     one: BoundFunction, name: str, count: int, target: str, findings: Findings, known: Known
 ) -> BoundOperator | None:
     function = one.function
+    overload = "" if count == 1 else f".overload_{count}"
+    full = f"{name}{overload}"
     try:
         signature = read_signature(one, findings)
     except SignatureError as unreadable:
         if _is_left_out(one, name, findings):
             return None
-        return BoundOperator(name, one, reason=f"it is bound without a schema, and {unreadable}")
+        return BoundOperator(full, one, reason=f"it is bound without a schema, and {unreadable}")
     assert function is not None
     if not signature.has_tensors:
         return None
-    overload = "" if count == 1 else f".overload_{count}"
     unstated = signature.returns == (UNSTATED,)
-    plain = (replace(signature, returns=()) if unstated else signature).text(f"{name}{overload}", {}, {})
+    plain = (replace(signature, returns=()) if unstated else signature).text(full, {}, {})
     try:
         schema = parse_schema(plain)
     except SchemaTextError as error:
-        return BoundOperator(name, one, reason=str(error))
+        return BoundOperator(full, one, reason=str(error))
     outcome = outcome_of(function, schema, findings)
     items = _items(outcome)
     if unstated:
         if items is None and outcome.returned != Constant(None):
-            return BoundOperator(name, one, reason="it is bound without a schema, and does not state what it returns")
+            return BoundOperator(full, one, reason="it is bound without a schema, and does not state what it returns")
         if not all(isinstance(item, Input | NewTensor | Choice) for item in items or ()):
             return BoundOperator(
-                name, one, reason="it is bound without a schema, and not all that it returns are tensors"
+                full, one, reason="it is bound without a schema, and not all that it returns are tensors"
             )
         signature = replace(signature, returns=("Tensor",) * len(items or ()))
     if signature.returns == ("Tensor[]",) and isinstance(outcome.returned, Several | Sizes) and items is not None:
@@ -117,7 +119,7 @@ def _operator(
     written = writes_of(function, findings, known)
     letters = {n: f"a{n}" for n in sorted(written.written)}
     aliases, reason = _aliases(items, signature, schema, written)
-    text = signature.text(f"{name}{overload}", letters, {n: letters[p] for n, p in aliases.items() if p in letters})
+    text = signature.text(full, letters, {n: letters[p] for n, p in aliases.items() if p in letters})
     problem = next(iter(written.problems), reason)
     if not problem and not written.written and not signature.returns:
         problem = "it returns nothing, and nothing here tells what it writes"

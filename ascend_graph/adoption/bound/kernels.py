@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from ascend_graph.adoption.cpp.functions import close_of, parameters_of, split
+from ascend_graph.adoption.bound.kernel_code import Callee, KernelCode, Span
+from ascend_graph.adoption.cpp.functions import close_of, split
 from ascend_graph.sources import SourceError, read_source
 from ascend_graph.sources.kernels import GLOBAL_MARK, find_kernels
 
@@ -40,27 +42,23 @@ _DECLARATION = re.compile(
 #: A variable that is given a tensor, or a part of one, from there on: ``auto block = x[offset];``.
 _GIVEN = re.compile(r"\b(?:auto|(?:AscendC\s*::\s*)?GlobalTensor\s*<[^;{}()]*>)\s*&?\s*([A-Za-z_]\w*)\s*=\s*\Z")
 _PART = re.compile(r"\s*(?:\[[^\[\];]*\])?\s*;")
-_DEFINED = re.compile(r"(?<![\w.>:])(?:(?P<owner>\w+)\s*(?:<[^<>;{}()]*>)?\s*::\s*)?(?P<name>[A-Za-z_]\w*)\s*\(")
-_CLASS = re.compile(r"\b(?:class|struct)\s+(\w+)\s*(?:final\s*)?(?::[^;{}()]*)?\{")
+#: A pointer that is given another one from there on: ``GM_ADDR const sums = ``, ``this->x = ``.
+_POINTER = re.compile(
+    r"\s*(?:const\s+)?(?:GM_ADDR\b|auto\b|__gm__\s+[\w:]+\s*\*|[\w:]+\s+__gm__\s*\*)\s*(?:const\b\s*)?(?:__restrict__\s*)?"
+    r"(?P<name>[A-Za-z_]\w*)\s*=(?P<value>[^=].*)?\Z",
+    re.DOTALL,
+)
+_STORED = re.compile(r"\s*(?P<this>this\s*->\s*)?(?P<name>[A-Za-z_]\w*)\s*=(?P<value>[^=].*)?\Z", re.DOTALL)
 _MARK = re.compile(r"\b__global__\b")
 _LONGEST_CALL = 4000
-_MAX_DEPTH = 3
+_MAX_DEPTH = 4
+#: Number of directories above a file in which the headers that it includes are looked for.
+_MAX_PARENTS = 4
 
 
-#: Begin and end of a part of the code; everything if the end is negative.
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    """A function of a kernel's code: the names of its parameters, where its body is, and its class."""
-
-    parameters: tuple[str, ...]
-    body: Span
-    owner: str
-
-
-_NOWHERE: tuple[str, Span] = ("", (0, 0))
+#: Name of a variable that has the memory, with the parts of the code in which it means that.
+Place = tuple[str, tuple[Span, ...]]
+_NOWHERE: Place = ("", ())
 
 
 @dataclass(slots=True)
@@ -89,9 +87,8 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
     if len(found) != 1:
         return None
     kernel, path = found[0]
-    code = _with_included(path, 0, set())
     result = KernelWrites(len(kernel.parameters))
-    reader = _Reader(code)
+    reader = _reader_of(path, path.stat().st_mtime_ns)
     for number, parameter in enumerate(kernel.parameters):
         if parameter.is_pointer or "GM_ADDR" in parameter.type:
             verdict = reader.verdict(name, parameter.name)
@@ -100,8 +97,14 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
     return result
 
 
+@lru_cache(maxsize=32)
+def _reader_of(path: Path, _: int) -> _Reader:
+    """Return the reader of a file, which is read again when it changes."""
+    return _Reader(_with_included(path, 0, set()))
+
+
 def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
-    """Return the code of a file and of the files next to it that it includes."""
+    """Return the code of a file and of the repository's files that it includes."""
     if path in seen or depth > _MAX_DEPTH:
         return ""
     seen.add(path)
@@ -109,48 +112,28 @@ def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
         source = read_source(path)
     except (OSError, SourceError):
         return ""
-    parts = [
-        _with_included((path.parent / one).resolve(), depth + 1, seen)
-        for one in _INCLUDED.findall(source.text)
-        if (path.parent / one).is_file()
+    # The directories of headers are, where a path names them, those that the file is in.
+    places = [
+        next((one / name for one in path.parents[:_MAX_PARENTS] if (one / name).is_file()), None)
+        for name in _INCLUDED.findall(source.text)
     ]
+    parts = [_with_included(one.resolve(), depth + 1, seen) for one in places if one is not None]
     return "\n".join([*parts, source.code])
 
 
 class _Reader:
     """Reader of the uses of names in the code of a kernel."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
-        #: Functions by name.
-        self.definitions: dict[str, list[_Definition]] = {}
-        classes = [(match[1], match.end(), close_of(code, match.end() - 1)) for match in _CLASS.finditer(code)]
-        for match in _DEFINED.finditer(code):
-            close = close_of(code, match.end() - 1)
-            opened = re.match(r"\s*(?:const\s*)?(?::[^;{}]*)?\{", code[close + 1 : close + 400]) if close > 0 else None
-            if opened is not None:
-                names = tuple(one.name for one in parameters_of(code[match.end() : close]))
-                start = close + opened.end()
-                inside = [name for name, begin, end in classes if begin <= match.start() < end]
-                owner = match["owner"] or (inside[-1] if inside else "")
-                found = _Definition(names, (start, close_of(code, start)), owner)
-                self.definitions.setdefault(match["name"], []).append(found)
-
-    def called(self, function: str, count: int, variable: str) -> list[_Definition]:
-        """Return the functions with so many parameters; of a variable's class, if that is known, for its methods."""
-        found = [one for one in self.definitions.get(function, ()) if len(one.parameters) == count]
-        if not variable or len(found) < 2:
-            return found
-        declared = rf"\b(\w+)\s*(?:<[^;{{}}()]*>)?[\s*&]+{re.escape(variable)}\s*[;,)({{=\[]"
-        types = {match[1] for match in re.finditer(declared, self.code)}
-        return [one for one in found if one.owner in types] or found
+    def __init__(self, text: str) -> None:
+        self.code = text
+        self.known = KernelCode(text)
 
     def verdict(self, kernel: str, name: str) -> str:
         """Return ``read``, ``written`` or ``unknown`` for the memory that a parameter of a kernel points to."""
-        bodies = [one.body for one in self.definitions.get(kernel, ()) if name in one.parameters]
-        if len(bodies) != 1:
+        found = [one for one in self.known.functions.get(kernel, ()) if any(p.name == name for p in one.parameters)]
+        if len(found) != 1:
             return "unknown"
-        pending = [(name, bodies[0])]
+        pending: list[Place] = [(name, (found[0].body,))]
         seen, result, used = {*pending}, "read", False
         while pending:
             for kind, other in self.uses(*pending.pop()):
@@ -164,11 +147,10 @@ class _Reader:
                     pending.append(other)
         return result if used else "unknown"
 
-    def uses(self, name: str, span: Span) -> Iterator[tuple[str, tuple[str, Span]]]:
-        """Yield what each use of a name in a part does: reads, writes, or gives its memory to another name."""
-        start, end = span
+    def uses(self, name: str, spans: tuple[Span, ...]) -> Iterator[tuple[str, Place]]:
+        """Yield what each use of a name in parts of the code does: reads, writes, or gives its memory to another name."""
         pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b|(?<=this->){re.escape(name)}\b")
-        for match in pattern.finditer(self.code, start, end if end > 0 else len(self.code)):
+        for match in (one for start, end in spans for one in pattern.finditer(self.code, start, end)):
             before, after = (
                 self.code[max(0, match.start() - 200) : match.start()],
                 self.code[match.end() : match.end() + 80],
@@ -186,51 +168,65 @@ class _Reader:
                 continue
             given = _GIVEN.search(before)
             if given is not None and _PART.match(self.code, match.end()):
-                yield "is", (given[1], (match.end(), self.end_of_block(match.end())))
+                yield "is", (given[1], ((match.end(), self.known.end_of_block(match.end())),))
                 continue
             yield from self.argument(match.start())
 
-    def end_of_block(self, position: int) -> int:
-        """Return the end of the block that a position stands in, or that of the code."""
-        depth = 0
-        for place in range(position, len(self.code)):
-            depth += {"{": 1, "}": -1}.get(self.code[place], 0)
-            if depth < 0:
-                return place
-        return len(self.code)
-
-    def argument(self, position: int) -> Iterator[tuple[str, tuple[str, Span]]]:
+    def argument(self, position: int) -> Iterator[tuple[str, Place]]:
         """Yield what the call does whose argument stands at a position."""
         opened = self.opening(position)
         if opened < 0:
-            yield "unknown", _NOWHERE
+            yield self.statement(position)
             return
-        called = re.search(
-            r"([A-Za-z_][\w:]*)(?:\s*(?:\.|->)\s*(\w+))?\s*(?:<[^;{}<>]*>)?\s*\Z",
-            self.code[max(0, opened - 200) : opened],
-        )
-        if called is None:
+        callee = self.known.callee(opened)
+        if callee is None:
             # A bracket around a cast or a sum: what stands around it takes the value.
             yield from self.argument(opened)
             return
-        function = called[2] or called[1].rpartition("::")[2]
-        close = close_of(self.code, opened)
+        function = callee.function
         number = len(split(self.code[opened + 1 : position] + "_")) - 1
         if function == "SetGlobalBuffer":
-            yield ("is", (called[1], (0, -1))) if called[2] and number == 0 else ("unknown", _NOWHERE)
+            yield ("is", self.held_by(callee)) if callee.path and number == 0 else ("unknown", _NOWHERE)
         elif function in _READING or (function in _FIRST_WRITTEN and number > 0):
             yield "read", _NOWHERE
         elif function in _WRITING or function in _FIRST_WRITTEN:
             yield "written", _NOWHERE
-        elif function in ("if", "while", "reinterpret_cast", "static_cast", "for", "switch"):
+        elif function in ("if", "while", "for", "switch") or function.endswith("_cast"):
             yield from self.argument(opened) if function.endswith("cast") else iter((("unknown", _NOWHERE),))
-        elif function in self.definitions and close > 0:
-            count = len(split(self.code[opened + 1 : close]))
-            variable = called[1] if called[2] else ""
-            same = [(one.parameters[number], one.body) for one in self.called(function, count, variable)]
-            yield from (("is", one) for one in same) if same else iter((("unknown", _NOWHERE),))
         else:
-            yield "unknown", _NOWHERE
+            close = close_of(self.code, opened)
+            count = len(split(self.code[opened + 1 : close])) if close > 0 else 0
+            same = self.known.called(callee, count) if close > 0 else []
+            yield from (("is", (one.parameters[number].name, (one.body,))) for one in same)
+            if not same:
+                yield "unknown", _NOWHERE
+
+    def statement(self, position: int) -> tuple[str, Place]:
+        """Return what a statement does with a name that is in no call: ``(void)x;``, ``GM_ADDR y = first ? x : z;``."""
+        start = max(self.code.rfind(mark, 0, position) for mark in ";{}") + 1
+        before, after = self.code[start:position], self.code[position : position + 80]
+        if re.fullmatch(r"\s*\(\s*void\s*\)\s*", before) and re.match(r"\w+\s*;", after):
+            return "read", _NOWHERE
+        if re.fullmatch(r"\s*(?:this\s*->\s*)?", before) and re.match(r"\w+\s*=(?!=)", after):
+            return "read", _NOWHERE  # It is given another memory.
+        here = self.known.enclosing(position)
+        declared, stored = _POINTER.match(before), _STORED.match(before)
+        found = declared or stored
+        if found is None or here is None or before.rstrip().endswith("*") or re.match(r"\w+\s*\[", after):
+            return "unknown", _NOWHERE
+        if declared is not None:
+            return "is", (found["name"], ((position, self.known.end_of_block(position)),))
+        path = ("this", found["name"]) if found["this"] else (found["name"],)
+        return "is", self.held_by(Callee("", "", path, position))
+
+    def held_by(self, callee: Callee) -> Place:
+        """Return the global tensor that is set, and where it is named: in the function, or in its class."""
+        name, here = callee.path[-1], self.known.enclosing(callee.start)
+        if here is None or (len(callee.path) > 1 and callee.path[0] != "this"):
+            return name, ((0, len(self.code)),)
+        if len(callee.path) == 1 and self.known.declared_in(name, here.whole[0], callee.start):
+            return name, (here.body,)
+        return name, (self.known.spans_of(here.owner) if here.owner else ()) or ((0, len(self.code)),)
 
     def opening(self, position: int) -> int:
         """Return the bracket that a position stands in, or -1."""

@@ -113,7 +113,8 @@ def read_signature(bound: BoundFunction, findings: Findings) -> BoundSignature:
         raise SignatureError(
             f"{len(given)} names are given for {len(kinds)} parameters, at {bound.place}; give one py::arg for each"
         )
-    names = [name for name, _ in given] or [p.name for p in function.parameters]
+    names = [p.name for p in function.parameters]
+    names = [name or own for (name, _), own in zip(given, names, strict=True)] if given else names
     if len(set(names)) != len(names):
         raise SignatureError(f"two arguments have one name, at {bound.place}; rename one")
     written = [default for _, default in given] or [None] * len(kinds)

@@ -36,6 +36,7 @@ from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings
+from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.sources.kernels import LITERAL
 
 #: Maximum nesting of helper functions that are followed.
@@ -50,6 +51,8 @@ _VALUES = re.compile(r"\bacl(?:Scalar|IntArray|FloatArray|BoolArray)\s*\*")
 #: Types of variables through which an assignment gives another variable its value, and of those that point into memory.
 _REBOUND = re.compile(r"Tensor\s*\*|\boptional\b|AutogradContext|\bTensorList\b")
 _STORED = re.compile(r"Tensor|\*|\bauto\b|Accessor")
+#: Lookup of an operator in torch's dispatcher: its name and its overload.
+_LOOKED_UP = r"\bfindSchemaOrThrow\s*\(\s*[\"']([^\"']+)[\"']\s*,\s*[\"']([^\"']*)[\"']"
 _MENTIONED = re.compile(r"(?<![\w.:>])([A-Za-z_]\w*)\b(?!\s*::)(?:\s*(?:\.|->)\s*(\w+)\s*\()?")
 
 
@@ -76,6 +79,15 @@ class Writes:
     def position(self, number: int) -> int:
         """Return the parameter that an argument is, by position: all that follow a pack are in it."""
         return min(number, self.count - 1) if self.is_variadic else number
+
+
+def written_arguments(function: object, schema: OpSchema, findings: Findings, known: Known) -> list[str]:
+    """Return the tensors of a schema that its C++ kernel writes; none if that is not certain."""
+    if not isinstance(function, CppFunction) or len(function.parameters) != len(schema.arguments):
+        return []
+    found = writes_of(function, findings, known)
+    tensors = [(n, one.name) for n, one in enumerate(schema.arguments) if one.is_tensor]
+    return [name for n, name in tensors if n in found.written] if not found.problems else []
 
 
 def writes_of(
@@ -224,9 +236,22 @@ class _Walker(MemoryWalker):
                 return
             self.problem(f"it passes {names} to {name or 'a value'}, which is not known here", taken)
 
+    def dispatched(self, node: ast.expr) -> OpSchema | None:
+        """Return the schema of an operator that is looked up in torch's dispatcher, in place or as a variable's value."""
+        assigned = rf"\b{re.escape(node.id)}\s*=[^;]*?" if isinstance(node, ast.Name) else ""
+        text = self.function.body if isinstance(node, ast.Name) else ast.unparse(node)
+        found = {(one[1], one[2]) for one in re.finditer(assigned + _LOOKED_UP, text)}
+        schemas = [one.schema for one in self.findings.definitions if found == {(one.name, one.schema.overload)}]
+        return schemas[0] if len(schemas) == 1 else None
+
     def method(self, node: ast.Call, function: ast.Attribute) -> None:
         owner = self.memory(function.value)
-        if owner and function.attr in RESHAPING:
+        schema = self.dispatched(function.value) if function.attr == "call" else None
+        if schema is not None and len(schema.arguments) == len(node.args):
+            for one, argument in zip(node.args, schema.arguments, strict=True):
+                if argument.mutated:
+                    self.write(one)
+        elif owner and function.attr in RESHAPING:
             self.problem(f"it changes the shape of an argument with {function.attr}", owner)
         elif owner and WRITING_NAME.match(function.attr) and function.attr not in FRESH_METHODS:
             self.write(function.value)

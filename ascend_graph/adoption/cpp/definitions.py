@@ -18,7 +18,7 @@ from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, fu
 from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
 from ascend_graph.adoption.cpp.pybind import read_bindings
 from ascend_graph.adoption.cpp.structures import structures
-from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
+from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, operator_key, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source
 from ascend_graph.sources.macros import constants
@@ -73,15 +73,18 @@ def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
             if path.stat().st_size <= _LARGEST_HELPERS and b"<<<" in path.read_bytes():
                 _read_functions(read_source(path), relative(path, root), findings, only="<<<")
     known = {path for path, _ in sources}
-    for path, source in sources:
+    pending = list(sources)
+    while pending:
+        path, source = pending.pop()
         for header in _headers_of(path, source, headers):
             file = relative(header, root)
             findings.included.setdefault(relative(path, root), []).append(file)
-            # Helpers of sizes stand in headers that know no tensor.
+            # Helpers of sizes stand in headers that know no tensor, and in those that these include.
             with contextlib.suppress(OSError, SourceError):
                 if header not in known and header.stat().st_size <= _LARGEST_HELPERS:
                     known.add(header)
-                    _read_functions(read_source(header), file, findings)
+                    pending.append((header, read_source(header)))
+                    _read_functions(pending[-1][1], file, findings)
     resolve_dispatches((source.code for _, source in sources), findings)
     modules = {relative(path, root): source for path, source in sources}
     macros = build_macros(paths, root)
@@ -96,8 +99,9 @@ def _headers_of(path: Path, source: SourceText, headers: dict[str, list[Path]]) 
     """Yield the headers of the repository that a file includes: those next to it, and those that have a path alone."""
     for written in _INCLUDED.findall(source.text):
         beside = (path.parent / written).resolve()
-        same = [one for one in headers.get(written.rpartition("/")[2], ()) if one.as_posix().endswith(f"/{written}")]
-        if beside in same:
+        named = headers.get(written.rpartition("/")[2], ())
+        same = [one for one in named if one.as_posix().endswith(f"/{written}")]
+        if beside in named:
             yield beside
         elif len(same) == 1:
             yield same[0]
@@ -302,7 +306,7 @@ class _Reader:
             self.definition(namespace, text, given, offset, end or offset)
         elif what == "impl":
             space, _, name = text.rpartition("::")
-            full = f"{space or namespace}::{name.partition('.')[0]}"
+            full = operator_key(f"{space or namespace}::{name}")
             keys = [found for one in given[1:-1] for found in _KEYS.findall(one)]
             dispatched = re.match(r"\s*(?:torch|c10)::dispatch\s*\(", given[-1])
             if dispatched:
@@ -343,7 +347,7 @@ class _Reader:
         )
         if function is not None:
             keys = _KEYS.findall(function) if "dispatch(" in function else []
-            self.implementation(name, keys[0] if keys else "", function, place)
+            self.implementation(schema.qualified_name, keys[0] if keys else "", function, place)
 
     def implementation(self, name: str, key: str, written: str, place: SourcePlace) -> None:
         function = function_of(written, place, self.findings)

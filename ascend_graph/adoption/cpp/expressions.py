@@ -29,6 +29,8 @@ STRUCTURE = "struct "
 RECORD = "<record>"
 #: Name of the function that makes the value of a variable without one, of its type.
 DEFAULT = "<default>"
+#: Name of the function that makes an array, of the number of its items and those that are given.
+ARRAY = "<array>"
 #: Name of the function that makes a lambda, of its text.
 LAMBDA = "<lambda>"
 #: Maximum nesting of expressions and blocks.
@@ -181,6 +183,12 @@ class _Parser:
                 return ast.Constant(name == "true")
             if name in ("nullptr", "NULL"):
                 return ast.Constant(None)
+            if name == "sizeof" and self.peek_is("("):
+                close = close_of(self.text, self.text.index("(", self.position))
+                if close > 0:
+                    inside = self.text[self.position : close + 1]
+                    self.position = close + 1
+                    return ast.Name(f"{UNKNOWN} sizeof{inside}")
             if name in ("new", "delete", "sizeof", "throw"):
                 raise _UnreadableError
             angled = self.template_arguments()

@@ -139,12 +139,13 @@ class _BindingReader:
 
 
 def _read_argument(text: str, source: SourceText, offset: int) -> tuple[str, str | None] | None:
-    """Return the name and the default of a ``py::arg``, or None if the text is something else."""
+    """Return the name, which may be empty, and the default of a ``py::arg``, or None if the text is something else."""
     match = _ARGUMENT.match(text)
     if match is None:
         return None
     close = match.end() - 1 if match["literal"] else close_of(text, match.end() - 1)
-    name = text_of(source, match["literal"] or text[match.end() : close], offset)
+    written = match["literal"] or text[match.end() : close]
+    name = text_of(source, written, offset) if written.strip() else ""
     if name is None:
         return None
     rest = text[close + 1 :]

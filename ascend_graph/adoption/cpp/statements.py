@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ascend_graph.adoption.cpp.arrays import array_of
 from ascend_graph.adoption.cpp.expressions import (
     APPEND_RANGE,
     BINARY,
@@ -372,7 +373,7 @@ def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
     if rest in ("", ";"):
         return [_assign(name, ast.Call(ast.Name(DEFAULT), [ast.Constant(" ".join(kind.split()))], []))]
     if rest == "[":
-        return [_assign(name, unknown())]
+        return [_assign(name, array_of(kind, after))]
     opening = declared.end() - 1
     close = close_of(text, opening)
     if close < 0 or text[close + 1 :].strip():

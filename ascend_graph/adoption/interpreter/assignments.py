@@ -8,7 +8,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import APPEND_RANGE, SET_ITEM
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import operation
-from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
+from ascend_graph.adoption.interpreter.evaluation import MAX_NODES, MAX_ROUNDS
 from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
 from ascend_graph.adoption.interpreter.names import text_of
 from ascend_graph.adoption.interpreter.sizes import from_end, length, range_of, unpacked, whole_of
@@ -34,7 +34,7 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
     node_count,
 )
-from ascend_graph.adoption.interpreter.variables import forget_memory, forget_names, forget_numbers
+from ascend_graph.adoption.interpreter.variables import forget_memory, forget_names, forget_numbers, is_array
 
 #: Functions that raise if their first argument is false.
 CHECKS = frozenset(
@@ -56,7 +56,8 @@ class AssignmentEvaluator(ExpressionEvaluator):
             if not self.is_cpp and isinstance(one.value, ast.Name) and isinstance(value, Sizes | Several | Assembled):
                 value = self.other_name(one, value, scope)
             for target in one.targets:
-                self.assign(target, value, scope)
+                decays = is_array(one.value) and isinstance(target, ast.Name) and target.id in self.decayed
+                self.assign(target, UNKNOWN if decays else value, scope)
         elif isinstance(one, ast.AnnAssign):
             if one.value is not None:
                 self.assign(one.target, self.value(one.value, scope), scope)
@@ -105,12 +106,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         held = scope.get(name, UNKNOWN)
         arguments = [self.value(one, scope) for one in call.args]
         if function.attr in ("push_back", "emplace_back", "append") and len(arguments) == 1:
-            if isinstance(held, Sizes) and not is_tensor(arguments[0]):
-                scope[name] = Sizes((*held.items, arguments[0]))
-            elif isinstance(held, Several) or held == Sizes(()):
-                scope[name] = Several((*held.items, arguments[0]))
-            else:
-                scope[name] = UNKNOWN
+            scope[name] = self.with_item(held, arguments[0])
         elif function.attr in ("reserve", "clear") and isinstance(held, Sizes):
             scope[name] = Sizes(()) if function.attr == "clear" else held
         elif function.attr.endswith("_") or isinstance(held, Input | ArgumentValue | NewTensor | Element):
@@ -123,6 +119,13 @@ class AssignmentEvaluator(ExpressionEvaluator):
                 scope[name] = UNKNOWN
             if self.is_cpp:
                 forget_numbers(call.args, arguments, scope)
+
+    @staticmethod
+    def with_item(held: Any, item: Any) -> Any:
+        """Return a list with one more item."""
+        if isinstance(held, Sizes) and not is_tensor(item):
+            return Sizes((*held.items, item))
+        return Several((*held.items, item)) if isinstance(held, Several) or held == Sizes(()) else UNKNOWN
 
     def set_item(self, call: ast.Call, scope: dict[str, Any]) -> None:
         target, index, value = call.args
@@ -160,6 +163,19 @@ class AssignmentEvaluator(ExpressionEvaluator):
         variable, start, stop, *appended = call.args
         assert isinstance(variable, ast.Constant)
         first, last = self.value(start, scope), self.value(stop, scope)
+        bounds = [one.value for one in (first, last) if isinstance(one, Constant) and type(one.value) is int]
+        if len(bounds) == 2 and 0 < bounds[1] - bounds[0] <= MAX_ROUNDS:
+            hidden = scope.get(str(variable.value))
+            for number in range(*bounds):
+                scope[str(variable.value)] = Constant(number)
+                for one in appended:
+                    assert isinstance(one, ast.Tuple)
+                    assert isinstance(one.elts[0], ast.Name)
+                    scope[one.elts[0].id] = self.with_item(
+                        scope.get(one.elts[0].id, UNKNOWN), self.value(one.elts[1], scope)
+                    )
+            scope[str(variable.value)] = UNKNOWN if hidden is None else hidden
+            return
         for one in appended:
             assert isinstance(one, ast.Tuple)
             target = one.elts[0]
@@ -188,7 +204,11 @@ class AssignmentEvaluator(ExpressionEvaluator):
         if any(isinstance(one, ast.Name) and one.id == variable for one in ast.walk(value)):
             return UNKNOWN
         item = self.value(value, scope)
-        return Assembled((*before, Repeated(item, operation("-", last, first)))) if is_known(item) else UNKNOWN
+        return (
+            Assembled((*before, Repeated(item, last if first == Constant(0) else operation("-", last, first))))
+            if is_known(item)
+            else UNKNOWN
+        )
 
     def indexed_items(
         self, value: ast.expr, variable: str, first: Any, last: Any, scope: dict[str, Any]

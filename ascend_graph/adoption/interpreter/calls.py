@@ -10,10 +10,10 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFERENCE, STRUCTURE
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import statements
-from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, METHOD, RAISED, Callee, Evaluation
+from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
-from ascend_graph.adoption.interpreter.names import text_of
+from ascend_graph.adoption.interpreter.names import OF_DATA, text_of
 from ascend_graph.adoption.interpreter.sizes import item_of
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -23,6 +23,7 @@ from ascend_graph.adoption.interpreter.values import (
     NewTensor,
     Record,
     Sizes,
+    TorchOperator,
     Unknown,
 )
 from ascend_graph.adoption.interpreter.variables import forget_memory, forget_numbers, forget_written
@@ -30,6 +31,12 @@ from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
 #: Functions that give their first argument another shape or other memory.
 _RESHAPING = frozenset({"resize_output", "resize_", "resize_as_", "set_", "resize_impl_cpu_", "resize_bytes_cpu"})
+
+#: Functions of the standard library that read what they are given.
+_READS = re.compile(
+    r"std::(?:to_string|f?abs|sqrt|ceil|floor|l?l?round|log2?|log10|exp2?|pow|isnan|isinf|isfinite|find|count|distance|equal|"
+    r"all_of|any_of|none_of)|(?:c10|at|torch)::str"
+)
 
 
 def called_name(node: ast.Call) -> str:
@@ -92,6 +99,14 @@ class CallEvaluator(Evaluation):
         if name in MAKERS:
             return self.made(node.args, scope, keywords, owner)
         arguments = [self.value(one, scope) for one in node.args]
+        if name in OF_DATA and not arguments:
+            return Unknown(text_of(node))
+        names = [one.value for one in arguments if isinstance(one, Constant) and isinstance(one.value, str)]
+        if name == "findSchemaOrThrow" and len(names) == len(arguments) == 2:
+            return TorchOperator(".".join(filter(None, names)))
+        if isinstance(owner, TorchOperator):
+            called = name == "call" and not keywords
+            return self.helper(f"{DISPATCHED}{owner.name}", node, scope, arguments, {}) if called else owner
         if isinstance(owner, Record) and isinstance(node.func.value, ast.Name):
             scope[node.func.value.id] = UNKNOWN  # a method may assign any member
             return UNKNOWN
@@ -179,6 +194,8 @@ class CallEvaluator(Evaluation):
     ) -> Any:
         """Return the result of a function that is looked up; one that is not found may change its arguments."""
         helper = self.lookup(name, len(arguments)) if self.depth < MAX_CALLS else None
+        if helper is not None and helper.is_opaque:
+            return UNKNOWN
         if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
             result = self.call(helper, arguments)
             ended = self.ended
@@ -189,7 +206,7 @@ class CallEvaluator(Evaluation):
                     # What the helper has made of it; a tensor, too: the helper may assign another.
                     scope[one.id] = UNKNOWN if ended is None else ended.get(helper.parameters[position][0], UNKNOWN)
             return UNKNOWN if result is RAISED else result
-        if self.is_cpp:
+        if self.is_cpp and not _READS.fullmatch(name):
             forget_numbers(node.args, arguments, scope)
         return UNKNOWN
 

@@ -203,6 +203,14 @@ def operation(operator: str, left: Any, right: Any) -> Any:
                 "//": lambda: a // b, "%": lambda: a % b, "max": lambda: max(a, b), "min": lambda: min(a, b),
             }[operator]()
         )  # fmt: skip
+    if operator in ("+", "-") and right == Constant(0) and type(right.value) is int:
+        return left if isinstance(left, SizeValue | Property | Operation) else _operation(operator, left, right)
+    if operator == "+" and left == Constant(0) and isinstance(right, SizeValue | Property | Operation):
+        return right
+    return _operation(operator, left, right)
+
+
+def _operation(operator: str, left: Any, right: Any) -> Any:
     numbers = Constant | ArgumentValue | SizeValue | Property | Operation | Choice
     if not isinstance(left, numbers) or not isinstance(right, numbers) or not (is_known(left) and is_known(right)):
         return UNKNOWN

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import UNKNOWN
-from ascend_graph.adoption.interpreter.variables import changed_names, mutated_names
+from ascend_graph.adoption.interpreter.variables import changed_names, decayed_names, mutated_names
 
 #: Maximum number of statements and expressions that are evaluated for one function.
 MAX_STEPS = 20000
@@ -17,6 +17,8 @@ MAX_STEPS = 20000
 MAX_CALLS = 4
 #: Maximum number of nodes in a value; a larger one is unknown.
 MAX_NODES = 400
+#: Maximum number of rounds of a loop that are run one by one.
+MAX_ROUNDS = 16
 #: Result of statements that raise.
 RAISED = object()
 #: Result of statements that come to their end.
@@ -39,8 +41,11 @@ class Callee:
     written: frozenset[int] = frozenset()
     #: Names of its own file, if it is in another than the function that calls it.
     scope: FileScope | None = None
+    #: True if only that it assigns nothing of its arguments is known.
+    is_opaque: bool = False
     _changed: frozenset[str] | None = None
     _mutated: frozenset[str] | None = None
+    _decayed: frozenset[str] | None = None
 
     @property
     def mutated(self) -> frozenset[str]:
@@ -48,6 +53,13 @@ class Callee:
         if self._mutated is None:
             self._mutated = frozenset() if self.is_cpp else mutated_names(self.statements)
         return self._mutated
+
+    @property
+    def decayed(self) -> frozenset[str]:
+        """The arrays that may be changed by another name."""
+        if self._decayed is None:
+            self._decayed = decayed_names(self.statements) if self.is_cpp else frozenset()
+        return self._decayed
 
     @property
     def changed(self) -> frozenset[str]:
@@ -67,6 +79,8 @@ class FileScope:
 
 #: Mark in front of the name of a method of something unknown, such as a module that is loaded at run time.
 METHOD = "."
+#: Mark in front of the name of an operator that is called through torch's dispatcher.
+DISPATCHED = "<dispatched>"
 #: Looks a helper function up by its name as written and the number of arguments.
 Lookup = Callable[[str, int], "Callee | None"]
 
@@ -108,6 +122,8 @@ class Evaluation(ABC):
         self.changed: frozenset[str] = frozenset()
         #: Variables whose lists the current function changes in place.
         self.mutated: frozenset[str] = frozenset()
+        #: Arrays of the current function that may be changed by another name.
+        self.decayed: frozenset[str] = frozenset()
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 

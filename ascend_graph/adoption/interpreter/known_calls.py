@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import DEFAULT, FLOAT
+from ascend_graph.adoption.cpp.expressions import ARRAY, DEFAULT, FLOAT
 from ascend_graph.adoption.interpreter.conditions import operation
 from ascend_graph.adoption.interpreter.members import member
 from ascend_graph.adoption.interpreter.sizes import SizesIterator, between, joined, length
 from ascend_graph.adoption.interpreter.tensors import default_of, is_tensor, new_like, new_tensor, with_option
 from ascend_graph.adoption.interpreter.values import (
+    UNDEFINED,
     UNKNOWN,
     ArgumentValue,
     Assembled,
@@ -21,12 +22,16 @@ from ascend_graph.adoption.interpreter.values import (
     DtypeOf,
     Operation,
     Options,
+    Property,
     Several,
     Sizes,
+    SizeValue,
     Unknown,
     is_known,
 )
 
+#: Maximum number of items of an array or vector that is followed.
+MAX_ITEMS = 16
 #: Functions that return their only argument as far as sizes are concerned.
 _WRAPPERS = frozenset(
     {
@@ -105,6 +110,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         return Several(tuple(arguments))
     if last in _WRAPPERS or last.endswith("LIKELY") or last.startswith(("SmallVector", "vector", "array")):
         return _wrapped(last, arguments)
+    if last == ARRAY:
+        return _array(*arguments)
     if last == FLOAT:
         # Arithmetic with fractions is not that of sizes.
         number = arguments[0]
@@ -155,14 +162,30 @@ def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -
     return new_tensor(shape, keywords.get("dtype"), options, keywords, base)
 
 
+def _array(count: Any, items: Any) -> Any:
+    """Return an array of C++: items that are not given are zero if others are, and undefined if none are."""
+    given = items.items if isinstance(items, Sizes) else () if items == Constant(None) else None
+    number = len(given or ()) if count == Constant(None) else getattr(count, "value", None)
+    if given is None or type(number) is not int or not len(given) <= number <= MAX_ITEMS:
+        return UNKNOWN
+    rest = UNDEFINED if items == Constant(None) else Constant(0)
+    return Sizes((*given, *[rest] * (number - len(given))))
+
+
 def _wrapped(last: str, arguments: list[Any]) -> Any:
     if not arguments:
         return Sizes(()) if last not in ("string", "optional") else Constant(None)
+    first = arguments[0]
+    if last.endswith(("ector", "Vector")) and len(arguments) == 1:
+        if isinstance(first, Constant) and type(first.value) is int:
+            return Sizes((Constant(0),) * first.value) if 0 <= first.value <= MAX_ITEMS else UNKNOWN
+        if isinstance(first, SizeValue | Property | Operation):
+            return UNKNOWN  # So many zeros.
     if len(arguments) == 1 or (last in ("string", "string_view") and arguments[1:] == [length(arguments[0])]):
         return arguments[0]
     if len(arguments) == 2 and "ector" in last and isinstance(arguments[0], Constant):
         count = arguments[0].value  # vector(n, value)
-        if isinstance(count, int) and 0 <= count <= 16:
+        if isinstance(count, int) and 0 <= count <= MAX_ITEMS:
             return Sizes((arguments[1],) * count)
     if len(arguments) == 2 and all(isinstance(one, SizesIterator) for one in arguments):
         begin, end = arguments

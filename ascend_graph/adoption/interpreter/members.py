@@ -34,6 +34,8 @@ _SAME = frozenset(
         "expect_int", "guard_int", "sym_int", "cast",
     }
 )  # fmt: skip
+#: Methods that give a size as a number, of a file and a line.
+_GUARDS = frozenset({"guard_int", "expect_int", "as_int_unchecked"})
 #: Methods that write values, and return their tensor.
 _IN_PLACE = frozenset(
     {
@@ -110,6 +112,8 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         return held
     if name in ("size", "sym_size") and arguments:
         return item_of(member(owner, "sizes"), arguments[0])
+    if name in _GUARDS:
+        return owner
     if name in ("stride", "sym_stride"):
         axis = arguments[0] if arguments else None
         if isinstance(owner, Input) and axis is None:

@@ -27,6 +27,8 @@ _TORCH_DTYPES = frozenset(
 )  # fmt: skip
 
 
+#: Methods that give the values of a tensor.
+OF_DATA = frozenset({"item", "tolist"})
 #: Longest part of an expression that a message shows.
 _LONGEST = 80
 

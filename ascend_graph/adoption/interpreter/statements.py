@@ -14,7 +14,7 @@ from ascend_graph.adoption.cpp.expressions import FORGET
 from ascend_graph.adoption.interpreter.assignments import CHECKS, RAISES, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
-from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
+from ascend_graph.adoption.interpreter.evaluation import MAX_ROUNDS, NOTHING, RAISED, Callee, Outcome, TooManyStepsError
 from ascend_graph.adoption.interpreter.sizes import range_of, whole_of
 from ascend_graph.adoption.interpreter.values import (
     UNDEFINED,
@@ -30,8 +30,6 @@ from ascend_graph.adoption.interpreter.values import (
 from ascend_graph.adoption.interpreter.variables import forget_assigned
 
 _CONTINUE = object()
-#: Maximum number of rounds of a loop that are run one by one.
-MAX_ROUNDS = 16
 
 
 def never_holds(statement: ast.stmt) -> bool:
@@ -75,8 +73,9 @@ class Interpreter(AssignmentEvaluator):
                 scope[name] = arguments[number]
             else:
                 scope[name] = UNKNOWN if default is None else self.value(default, {})
-        before = self.is_cpp, self.lookup, self.constants, self.changed, self.mutated
+        before = self.is_cpp, self.lookup, self.constants, self.changed, self.mutated, self.decayed
         self.is_cpp, self.changed, self.mutated = callee.is_cpp, callee.changed, callee.mutated
+        self.decayed = callee.decayed
         if callee.scope is not None:
             self.lookup, self.constants = callee.scope.lookup, dict(callee.scope.constants)
         self.depth += 1
@@ -85,7 +84,7 @@ class Interpreter(AssignmentEvaluator):
             self.ended = scope if result is NOTHING else None
         finally:
             self.depth -= 1
-            self.is_cpp, self.lookup, self.constants, self.changed, self.mutated = before
+            self.is_cpp, self.lookup, self.constants, self.changed, self.mutated, self.decayed = before
         return Constant(None) if result is NOTHING else result
 
     def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:
@@ -121,7 +120,7 @@ class Interpreter(AssignmentEvaluator):
         call = loop.iter
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "range":
             return None
-        bounds = [self.value(one, scope) for one in call.args]
+        bounds = [self.with_rank(self.value(one, scope)) for one in call.args]
         numbers = [one.value for one in bounds if isinstance(one, Constant) and type(one.value) is int]
         inner = [one for part in loop.body for one in ast.walk(part)]
         leaves = any(isinstance(one, ast.Break | ast.Continue) for one in inner)
@@ -131,6 +130,11 @@ class Interpreter(AssignmentEvaluator):
             return None
         counted = range(*numbers)
         return counted if len(counted) <= MAX_ROUNDS and isinstance(loop.target, ast.Name) else None
+
+    def with_rank(self, value: Any) -> Any:
+        """Return a number of dimensions that every call has as that number."""
+        rank = self.outcome.ranks.get(value.tensor) if isinstance(value, Property) and value.what == "rank" else None
+        return value if rank is None else Constant(rank)
 
     def multiplied(self, loop: ast.For, scope: dict[str, Any]) -> bool:
         """Run a loop that multiplies a number by items of an argument or a shape; return whether it is one."""

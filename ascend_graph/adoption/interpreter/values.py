@@ -36,6 +36,13 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
+class TorchOperator:
+    """An operator that a function looks up in torch's dispatcher, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A number, a bool, a string, or None."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import FORGET, SET_ITEM
+from ascend_graph.adoption.cpp.expressions import ARRAY, FORGET, SET_ITEM, unread_text
 from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -83,6 +84,30 @@ def mutated_names(statements: Iterable[ast.stmt]) -> frozenset[str]:
         if isinstance(owner, ast.Name):
             found.add(owner.id)
     return frozenset(found)
+
+
+def decayed_names(statements: Iterable[ast.stmt]) -> frozenset[str]:
+    """Return the arrays of a C++ function that have another name, as pointers, or stand in what is not understood.
+
+    An array that is an argument of a call is not one of them: what the call makes of it is known, or forgotten.
+    """
+    nodes = [one for statement in statements for one in ast.walk(statement)]
+    made = [one for one in nodes if isinstance(one, ast.Assign) and is_array(one.value)]
+    arrays = {target.id for one in made for target in one.targets if isinstance(target, ast.Name)}
+    if not arrays:
+        return frozenset()
+    kept = [one.value for one in nodes if isinstance(one, ast.Subscript)]
+    kept += [inner for one in nodes if isinstance(one, ast.Call) for inner in one.args]
+    kept += [target for one in made for target in one.targets]
+    places = {id(one) for one in kept}
+    found = {one.id for one in nodes if isinstance(one, ast.Name) and one.id in arrays and id(one) not in places}
+    text = " ".join(filter(None, map(unread_text, nodes)))
+    return frozenset(found | {one for one in arrays if re.search(rf"\b{re.escape(one)}\b", text)})
+
+
+def is_array(node: ast.AST) -> bool:
+    """Return whether an expression makes an array of C++."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == ARRAY
 
 
 def forget_names(names: Iterable[ast.Name], scope: dict[str, Any]) -> None:

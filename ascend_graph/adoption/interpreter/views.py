@@ -153,14 +153,15 @@ def _transposed(owner: Any, name: str, first: int, second: int) -> Any:
 
 
 def _narrowed(owner: Any, name: str, arguments: list[Any]) -> Any:
-    """Return ``narrow(axis, start, length)`` or ``slice(axis, start, end)`` from 0 on."""
+    """Return ``narrow(axis, start, length)``, or ``slice(axis, start, end)`` from 0 on."""
     if len(arguments) != 3 or not is_known(Sizes(tuple(arguments))):
         return UNKNOWN
     axis, start, length = arguments
     items = list(_sizes(owner).items)
     number = axis.value if isinstance(axis, Constant) else None
     plain = not any(isinstance(one, Slice) for one in items)
-    if start != Constant(0) or not isinstance(number, int) or not plain or not -len(items) <= number < len(items):
+    begins = name == "narrow" or start == Constant(0)
+    if not begins or not isinstance(number, int) or not plain or not -len(items) <= number < len(items):
         return UNKNOWN
     items[number] = length
     return _view(owner, "narrow", (axis, start, length), Sizes(tuple(items)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ascend_graph.adoption.interpreter.names import OF_DATA
 from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
     Assembled,
@@ -34,11 +35,13 @@ class UncertainError(Exception):
 def not_followed(value: Any) -> UncertainError:
     """Return the reason why a value has no relation: the expression that is not followed, where it is known."""
     cause = cause_of(value)
-    return UncertainError(
-        f"its size or dtype comes from `{cause}`, which is not followed"
-        if cause
-        else "its size or dtype is not stated in a form that is understood"
-    )
+    if not cause:
+        return UncertainError("its size or dtype is not stated in a form that is understood")
+    if any(cause.endswith(f".{one}()") for one in OF_DATA):
+        return UncertainError(
+            f"its size comes from the data, `{cause}`; write its largest size in a relation, as in x[n] -> y[k] where k <= n"
+        )
+    return UncertainError(f"its size or dtype comes from `{cause}`, which is not followed")
 
 
 @dataclass(slots=True)

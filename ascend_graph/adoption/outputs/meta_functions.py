@@ -27,7 +27,8 @@ from ascend_graph.adoption.interpreter.values import (
     is_known,
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError, not_followed
-from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
+from ascend_graph.adoption.outputs.relations import NOTHING_RETURNED
+from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
 
 #: Longest line of a body; a longer one is no line that anybody checks.
 MAX_LINE = 1200
@@ -51,19 +52,22 @@ def meta_function_of(outcome: Outcome, schema: OpSchema, name: str) -> list[str]
     items = list(returned.items) if isinstance(returned, Several | Sizes) else [returned]
     if any(one.kind is not ArgumentKind.TENSOR for one in schema.returns):
         raise UncertainError("it returns something else than tensors")
-    if any(one.list_depth for one in schema.returns):
-        raise UncertainError("it returns a list of tensors")
+    if len(schema.returns) == 1 and schema.returns[0].list_depth:
+        items = [returned]
     if isinstance(returned, Unknown):
         raise not_followed(returned)
     if returned == Constant(None):
-        raise UncertainError("the function returns nothing")
+        raise UncertainError(NOTHING_RETURNED)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     shown = []
     for item, declared in zip(items, schema.returns, strict=True):
         if declared.alias_of is not None and item != Input(declared.alias_of):
             raise UncertainError(f"the schema says that it returns {declared.alias_of} itself, and it does not")
-        shown.append(writer.tensor(item, aliased=declared.alias_of is not None))
+        if declared.list_depth:
+            shown.append(writer.tensors(item, declared))
+        else:
+            shown.append(writer.tensor(item, aliased=declared.alias_of is not None))
     body = f"    return {', '.join(shown)}"
     if len(body) > MAX_LINE:
         raise UncertainError("its meta function would be too long to read")
@@ -117,6 +121,22 @@ class _Writer:
             dtype = "" if value.dtype == DtypeOf(value.like) else f", dtype={self.dtype(value.dtype)}"
             return f"torch.empty_like({value.like}{dtype})"
         return f"{self.source()}.new_empty({self.sizes(value.sizes)}, dtype={self.dtype(value.dtype)})"
+
+    def tensors(self, value: Any, declared: SchemaReturn) -> str:
+        """Return a list of new tensors."""
+        if isinstance(value, Choice):
+            then, otherwise = (self.tensors(one, declared) for one in (value.then, value.otherwise))
+            return f"({then} if {self.condition(value.condition)} else {otherwise})"
+        if isinstance(value, Assembled) and len(value.parts) == 1 and isinstance(value.parts[0], Repeated):
+            repeated = value.parts[0]
+            return f"[{self.tensor(repeated.item)} for _ in range({self.number(repeated.count)})]"
+        if isinstance(value, Unknown):
+            raise not_followed(value)
+        if not isinstance(value, Several | Sizes) or declared.list_depth > 1 or declared.alias_of is not None:
+            raise UncertainError("it returns a list of tensors whose length is not certain")
+        if Constant(None) in value.items:
+            raise UncertainError("a tensor of the list that it returns is undefined")
+        return f"[{', '.join(map(self.tensor, value.items))}]"
 
     def view(self, value: NewTensor) -> str:
         assert value.view is not None

@@ -31,6 +31,10 @@ from ascend_graph.shapes import RelationError, parse_relation
 _KEYWORDS = frozenset(
     {"if", "else", "and", "or", "not", "in", "is", "like", "where", "None", "True", "False", "min", "max", "sum", "len"}
 )
+#: Reason for a function whose value is no tensor in any call.
+NOTHING_RETURNED = (
+    "it returns an undefined tensor, and graphs have none: let it return a tensor, or write -> () in its schema"
+)
 #: Longest relation that is written; a longer one is no line that anybody checks.
 MAX_RELATION = 600
 
@@ -90,11 +94,11 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
     if any(one.kind is not ArgumentKind.TENSOR for one in schema.returns):
         raise UncertainError("it returns something else than tensors")
     if any(one.list_depth for one in schema.returns):
-        raise UncertainError("it returns a list of tensors")
+        raise UncertainError("it returns a list of tensors, which a relation does not express")
     if isinstance(returned, Unknown):
         raise not_followed(returned)
     if returned == Constant(None):
-        raise UncertainError("the function returns nothing")
+        raise UncertainError(NOTHING_RETURNED)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
     writer = InputPatterns(schema, outcome.ranks, outcome.hints)

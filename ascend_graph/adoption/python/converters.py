@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ascend_graph.adoption.annotations import last_name
-from ascend_graph.adoption.model import HandWrittenConverter, SourcePlace
+from ascend_graph.adoption.model import HandWrittenConverter, SourcePlace, operator_key
 
 
 def converter_of(
@@ -39,13 +39,13 @@ def converter_of(
 
 
 def operator_name(node: ast.expr) -> str | None:
-    """Return ``ns::name`` of ``torch.ops.ns.name`` or ``torch.ops.ns.name.overload``, or None.
+    """Return ``ns::name`` of ``torch.ops.ns.name``, ``ns::name.overload`` of ``torch.ops.ns.name.overload``, or None.
 
     >>> operator_name(ast.parse("torch.ops.mine.add.default", mode="eval").body)
     'mine::add'
     """
-    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?", ast.unparse(node))
-    return f"{match[1]}::{match[2]}" if match else None
+    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)((?:\.\w+)?)", ast.unparse(node))
+    return operator_key(f"{match[1]}::{match[2]}{match[3]}") if match else None
 
 
 def _pairs(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:

@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 
 from ascend_graph.adoption.annotations import AnnotationError, is_none, last_name, schema_text
+from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.model import (
     Definition,
     Findings,
     Implementation,
     PythonFunction,
     SourcePlace,
+    operator_key,
     relative,
 )
 from ascend_graph.adoption.python.classes import PythonClass, read_class
@@ -238,7 +240,7 @@ class _Reader:
         text = self.text(node)
         if text is not None:
             library = next((self.library(k.value) for k in call.keywords if k.arg == "lib"), None)
-            text = text.partition(".")[0] if "::" in text or library is None else f"{library}::{text.partition('.')[0]}"
+            text = operator_key(text if "::" in text or library is None else f"{library}::{text}")
             return text if "::" in text else None
         return operator_name(node)
 
@@ -279,7 +281,7 @@ class _Reader:
                 if name is not None:
                     full = name if "::" in name else f"{owner}::{name}"
                     key = key or self.key_of(call.func.value)
-                    self.implemented(full.partition(".")[0], _key(key), function, written, call)
+                    self.implemented(operator_key(full), _key(key), function, written, call)
                 return
         if library is not None and len(call.args) > 1:
             name = self.text(call.args[1])
@@ -289,7 +291,7 @@ class _Reader:
             name = self.text(call.args[0])
             key = self.text(call.args[1]) if len(call.args) > 1 else ""
         if name is not None and "::" in name:
-            self.implemented(name.partition(".")[0], _key(key or ""), function, written, call)
+            self.implemented(operator_key(name), _key(key or ""), function, written, call)
 
     def converter(self, call: ast.Call, node: ast.FunctionDef) -> None:
         name = operator_name(call.args[0])
@@ -319,10 +321,13 @@ class _Reader:
         elif name == "define" and isinstance(node.func, ast.Attribute) and node.args:
             self.define(node, node.func)
         elif name == "impl" and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:
-            function = self.function(node.args[1])
             library = self.library(node.func.value)
+            stated = self.text(node.args[0]) or ""
             if library is not None:
-                self.impl_call(node, library, function)
+                self.impl_call(node, library, self.kernel(node.args[1]))
+            elif last_name(node.func.value) == "library" and len(node.args) == 3 and "::" in stated:
+                key, written = self.text(node.args[1]) or "", ast.unparse(node.args[2])[:60]
+                self.implemented(operator_key(stated), _key(key), self.kernel(node.args[2]), written, node)
         elif name == "register_autograd" and isinstance(node.func, ast.Attribute) and node.args:
             owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
             full = self.made.get(owner) or self.qualified(node.args[0], node)
@@ -334,7 +339,12 @@ class _Reader:
                 written = ast.unparse(node.args[1])
                 self.implemented(full, "Meta", self.function(node.args[1]), written, node)
 
-    def impl_call(self, node: ast.Call, library: str, function: PythonFunction | None) -> None:
+    def kernel(self, node: ast.expr) -> PythonFunction | CppFunction | None:
+        """Return the function that implements an operator: one of Python, or one that pybind11 binds."""
+        bound = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id != "torch"
+        return self.findings.bound(node.attr) if bound and isinstance(node, ast.Attribute) else self.function(node)
+
+    def impl_call(self, node: ast.Call, library: str, function: PythonFunction | CppFunction | None) -> None:
         name = self.text(node.args[0]) or operator_name(node.args[0])
         if name is None:
             if id(node) not in self.followed:
@@ -344,7 +354,7 @@ class _Reader:
         if isinstance(node.func, ast.Attribute):
             key = key or self.key_of(node.func.value)
         full = name if "::" in name else f"{library}::{name}"
-        self.implemented(full.partition(".")[0], _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
+        self.implemented(operator_key(full), _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
 
     def define(self, node: ast.Call, target: ast.Attribute) -> None:
         library = self.library(target.value)
@@ -417,7 +427,9 @@ class _Reader:
             return
         self.findings.definitions.append(Definition(schema.name, schema, place, (), inferred))
 
-    def implemented(self, name: str, key: str, function: PythonFunction | None, written: str, node: ast.AST) -> None:
+    def implemented(
+        self, name: str, key: str, function: PythonFunction | CppFunction | None, written: str, node: ast.AST
+    ) -> None:
         self.findings.implementations.append(Implementation(name, key, function, written, self.place(node)))
 
 
