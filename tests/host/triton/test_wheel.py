@@ -249,6 +249,12 @@ def test_autotune_and_heuristics(kernels: Any) -> None:
         assert torch.equal(z, x + y)
 
 
+def test_autotune_clears_no_cache_of_the_device() -> None:
+    import triton
+
+    assert triton.runtime.driver.active.get_empty_cache_for_benchmark().nbytes < 1024
+
+
 def test_memory_that_was_released_before_a_replay(kernels: Any) -> None:
     x = torch.ones(6 << 20).npu()  # of this size the allocator gives a tensor memory of its own
     y, z = torch.ones(300).npu(), torch.zeros(300).npu()
