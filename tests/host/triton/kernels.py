@@ -176,6 +176,12 @@ def endless(x):
 
 
 @triton.jit
+def endless_spin(x):
+    while tl.atomic_add(x, 0.0) < 10:
+        pass
+
+
+@triton.jit
 def assembly(x):
     value = tl.load(x + tl.arange(0, 16))
     value = tl.inline_asm_elementwise("ADD $0, $1, $1", "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1)
