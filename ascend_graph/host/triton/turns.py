@@ -14,20 +14,21 @@ class _Ended(BaseException):
 class _Thread:
     """Thread of one program, and whose turn it is."""
 
-    def __init__(self, program: Callable[[], None], back: threading.Semaphore) -> None:
+    def __init__(self, program: Callable[[], None], turns: Turns) -> None:
         self.go, self.done = threading.Semaphore(0), False
         self.error: BaseException | None = None
-        self._program, self._back = program, back
+        self._program, self._turns = program, turns
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         self.go.acquire()
         try:
-            self._program()
+            if not self._turns.ended:
+                self._program()
         except BaseException as error:
             self.error = error
         self.done = True
-        self._back.release()
+        self._turns.back.release()
 
 
 class Turns:
@@ -38,10 +39,9 @@ class Turns:
     """
 
     def __init__(self, most: int) -> None:
+        self.back, self.ended = threading.Semaphore(0), False
         self._most = most
-        self._back = threading.Semaphore(0)
         self._now: _Thread | None = None
-        self._ended = False
 
     def run(self, programs: Iterator[Callable[[], None]]) -> None:
         """Run the programs to their ends; the first error ends them all."""
@@ -49,19 +49,19 @@ class Turns:
         try:
             while True:
                 while len(live) < self._most and (program := next(programs, None)) is not None:
-                    live.append(_Thread(program, self._back))
+                    live.append(_Thread(program, self))
                 if not live:
                     return
                 self._turn(live)
         finally:
-            self._ended = True
+            self.ended = True
             for thread in live:
                 thread.go.release()
 
     def _turn(self, live: deque[_Thread]) -> None:
         self._now = live[0]
         live[0].go.release()
-        self._back.acquire()
+        self.back.acquire()
         if live[0].error is not None:
             raise live[0].error
         if live[0].done:
@@ -72,9 +72,9 @@ class Turns:
     def give_away(self) -> None:
         """Let the others run until it is this program's turn again; a program calls this in its own thread."""
         mine = self._now
-        if mine is None or self._ended:
+        if mine is None or self.ended:
             raise _Ended
-        self._back.release()
+        self.back.release()
         mine.go.acquire()
-        if self._ended:
+        if self.ended:
             raise _Ended
