@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -54,11 +54,14 @@ class KernelMemory:
         extents: Memory of each pointer argument, by its place in the kernel's parameters.
         allocation: Function that returns the live allocation at an address, for pointers of unknown origin.
         strict: Whether a race of stores ends the kernel; otherwise it is told once.
+
+    ``before_access`` is called before each access: programs that wait for each other give their turn away.
     """
 
     def __init__(self, extents: dict[int, Extent], allocation: Any = None, strict: bool = False) -> None:
         self.extents = extents
         self._allocation, self._strict = allocation, strict
+        self.before_access: Callable[[], None] = lambda: None
 
     def load(self, place: AccessPlace, pointers: Array, mask: Array | None, other: Array | None) -> Array:
         """Return what memory holds; where the mask is false, ``other``, or 0."""
@@ -113,6 +116,7 @@ class KernelMemory:
 
     def _pieces(self, place: AccessPlace, pointers: Array, mask: Array | None) -> Iterator[_Piece]:
         """Yield the elements by the memory that they are in."""
+        self.before_access()
         if mask is not None and not mask.any():
             return
         extent = self.extents.get(place.root) if place.root is not None else None

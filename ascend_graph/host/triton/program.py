@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ascend_graph.environment import processor
 from ascend_graph.host.triton.body import FunctionBuilder, IrFunction
 from ascend_graph.host.triton.elements import Array, kept_dtype, to_element
 from ascend_graph.host.triton.frame import Frame
@@ -18,6 +20,8 @@ from ascend_graph.host.triton.operations import access, arithmetic, reductions, 
 from ascend_graph.host.triton.operations.control import run_function
 from ascend_graph.host.triton.origins import Origins
 from ascend_graph.host.triton.parsing import parse
+from ascend_graph.host.triton.turns import Turns
+from ascend_graph.processors import PROCESSORS
 
 REGISTERED = (access, arithmetic, reductions, tensors)
 
@@ -44,6 +48,8 @@ class Program:
         functions: dict[str, IrFunction] = {}
         self._function = FunctionBuilder(module, kernel, Origins(module), functions).build()
         self._together = _programs_together(module)
+        self._waits = _waits(module)
+        self._has_matmul = "tt.dot" in _names(module)
 
     def run(self, grid: tuple[int, int, int], arguments: Sequence[Any], memory: KernelMemory) -> None:
         """Run the programs of a grid.
@@ -57,9 +63,28 @@ class Program:
             TritonKernelError: the kernel leaves its memory, or what else ends it.
         """
         values = [_argument(value, type_) for value, type_ in zip(arguments, self.parameters, strict=True)]
-        with np.errstate(all="ignore"):
-            for programs in _parts(grid, self._together):
-                run_function(self._function, Frame([], programs, grid, memory), values)
+        if self._waits:
+            self._run_in_turns(grid, values, memory)
+            return
+        for programs in _parts(grid, self._together):
+            self._run_programs(programs, grid, values, memory)
+
+    def _run_programs(
+        self, programs: tuple[Array, ...], grid: tuple[int, int, int], values: Sequence[Array], memory: KernelMemory
+    ) -> None:
+        with np.errstate(all="ignore"):  # of the thread
+            run_function(self._function, Frame([], programs, grid, memory), values)
+
+    def _run_in_turns(self, grid: tuple[int, int, int], values: Sequence[Array], memory: KernelMemory) -> None:
+        """Run as many programs together as the device has cores: one may wait for what another one writes."""
+        soc = PROCESSORS[processor(os.environ)]
+        turns = Turns(soc.cube_cores if self._has_matmul else soc.vector_cores)
+        memory.before_access = turns.give_away
+
+        def program(programs: tuple[Array, ...]) -> Callable[[], None]:
+            return lambda: self._run_programs(programs, grid, values, memory)
+
+        turns.run(program(programs) for programs in _parts(grid, 1))
 
 
 def _argument(value: Any, type_: Type) -> Array:
@@ -88,17 +113,20 @@ def _operations(operation: IrOperation) -> Iterator[IrOperation]:
 
 
 def _programs_together(module: Module) -> int:
-    """Return how many programs run together.
+    """Return how many programs run together, as one."""
+    operations = (operation for function in module.functions.values() for operation in _operations(function))
+    largest = max((int(np.prod(t.shape)) for operation in operations for t in operation.result_types), default=1)
+    return max(1, _TOGETHER // largest)
 
-    Programs that wait for each other run one after another: while one spins, no other would go on.
-    """
-    largest, names = 1, set()
-    for function in module.functions.values():
-        for operation in _operations(function):
-            names.add(operation.name)
-            largest = max([largest, *(int(np.prod(t.shape)) for t in operation.result_types)])
-    waits = "scf.while" in names and names & {"tt.atomic_rmw", "tt.atomic_cas"}
-    return 1 if waits else max(1, _TOGETHER // largest)
+
+def _names(module: Module) -> set[str]:
+    return {operation.name for function in module.functions.values() for operation in _operations(function)}
+
+
+def _waits(module: Module) -> bool:
+    """Return whether a program may wait for another one: it repeats something until an atomic operation lets it go on."""
+    names = _names(module)
+    return "scf.while" in names and not names.isdisjoint(("tt.atomic_rmw", "tt.atomic_cas"))
 
 
 __all__ = ["Program", "TritonProgramError"]

@@ -152,6 +152,17 @@ def count_up(counter, tickets):
 
 
 @triton.jit
+def exchange(arrived, x, out):
+    """Each program waits for all others, and takes what the one at the other end of the grid wrote."""
+    program, programs = tl.program_id(0), tl.num_programs(0)
+    tl.store(out + program, tl.load(x + program) * 2)
+    tl.atomic_add(arrived, 1)
+    while tl.atomic_add(arrived, 0) < programs:
+        pass
+    tl.store(x + program, tl.load(out + programs - 1 - program))
+
+
+@triton.jit
 def all_write(out):
     tl.store(out, tl.program_id(0))
 
@@ -162,6 +173,12 @@ def endless(x):
     while value < 10:
         value = tl.load(x)
     tl.store(x, value)
+
+
+@triton.jit
+def endless_spin(x):
+    while tl.atomic_add(x, 0.0) < 10:
+        pass
 
 
 @triton.jit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,29 @@ def test_atomics_of_one_address_follow_each_other() -> None:
     launch("count_up", (300, 1, 1), counter, tickets)
     assert counter.item() == 305
     assert sorted(tickets.tolist()) == list(range(5, 305))
+
+
+def test_programs_wait_for_earlier_and_later_ones() -> None:
+    arrived, x = torch.zeros(1, dtype=torch.int32), torch.arange(40, dtype=torch.int32)
+    launch("exchange", (40, 1, 1), arrived, x, torch.zeros(40, dtype=torch.int32))
+    assert x.tolist() == [2 * i for i in reversed(range(40))]
+
+
+def test_error_of_one_program_ends_those_that_wait_for_it() -> None:
+    arrived, x = torch.zeros(1, dtype=torch.int32), torch.arange(6, dtype=torch.int32)
+    before = threading.active_count()
+    with pytest.raises(TritonKernelError, match=r"store at kernels.py:\d+: writes elements 5 to 5 of argument 2"):
+        launch("exchange", (6, 1, 1), arrived, x, torch.zeros(5, dtype=torch.int32))
+    while threading.active_count() > before:
+        time.sleep(0.01)
+
+
+def test_many_atomics_of_one_address_take_little_time() -> None:
+    counter, tickets = torch.zeros(1, dtype=torch.int32), torch.zeros(20000, dtype=torch.int32)
+    begin = time.process_time()
+    launch("count_up", (20000, 1, 1), counter, tickets)
+    assert time.process_time() - begin < 1.5  # 4 s where each turn sorts what is left
+    assert sorted(tickets.tolist()) == list(range(20000))
 
 
 def test_access_outside_of_an_argument_names_line_and_elements() -> None:

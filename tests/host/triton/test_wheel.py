@@ -224,10 +224,11 @@ def test_race_of_stores_is_told(kernels: Any, capfd: pytest.CaptureFixture[str])
     assert "two programs write different values, 0 and 1, to one address" in capfd.readouterr().err
 
 
-def test_kernel_that_never_ends_is_ended(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASCEND_GRAPH_KERNEL_TIMEOUT", "1")
-    kernels.endless[(1,)](torch.zeros(1).npu())
-    with pytest.raises(RuntimeError, match="507014[^$]*kernel endless did not end in 1 seconds"):
+@pytest.mark.parametrize("name", ["endless", "endless_spin"])
+def test_kernel_that_never_ends_is_ended(kernels: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_KERNEL_TIMEOUT", "0.5")
+    getattr(kernels, name)[(2,)](torch.zeros(1).npu())
+    with pytest.raises(RuntimeError, match=f"507014[^$]*kernel {name} did not end in 0.5 seconds"):
         torch.npu.synchronize()
 
 
@@ -247,6 +248,12 @@ def test_autotune_and_heuristics(kernels: Any) -> None:
         z = torch.zeros_like(x)
         kernel[lambda meta: (-(-500 // meta["block"]),)](x, y, z, 500)
         assert torch.equal(z, x + y)
+
+
+def test_autotune_clears_no_cache_of_the_device() -> None:
+    import triton
+
+    assert triton.runtime.driver.active.get_empty_cache_for_benchmark().nbytes < 1024
 
 
 def test_memory_that_was_released_before_a_replay(kernels: Any) -> None:

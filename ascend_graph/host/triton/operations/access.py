@@ -227,16 +227,21 @@ def _in_turns(
 ) -> Array:
     """Apply an operation to each element in turn: those of one address one after another. Return the old values."""
     before = np.empty(index.shape, memory.dtype)
-    left = np.arange(index.size)
-    while left.size:
-        # The first of each address that is left.
-        _, first = np.unique(index[left], return_index=True)
-        now = left[first]
-        old = memory[index[now]]
+    for now in _rounds(index):
+        at = index[now]
+        old = memory[at]
         before[now] = old
-        memory[index[now]] = to_memory(combine(from_memory(old, element), operands[now]), element)
-        left = np.delete(left, first)
+        memory[at] = to_memory(combine(from_memory(old, element), operands[now]), element)
     return before
+
+
+def _rounds(index: Array) -> list[Array]:
+    """Return the places of ``index`` in rounds: the first of each value, then the second of each that has one, and so on."""
+    order = np.argsort(index, kind="stable")
+    begins = np.flatnonzero(np.diff(index[order], prepend=index[order[:1]] - 1))
+    number = np.arange(index.size) - np.repeat(begins, np.diff(begins, append=index.size))
+    by_number = np.argsort(number, kind="stable")
+    return np.split(order[by_number], np.cumsum(np.bincount(number))[:-1])
 
 
 @step("tt.atomic_cas")
