@@ -1,4 +1,4 @@
-"""C arrays, vectors and lists of tensors in adopted C++: what a loop fills is followed, what another name changes is not."""
+"""C arrays, vectors and lists in adopted C++: what a loop fills is followed, what another name changes is not."""
 
 from __future__ import annotations
 

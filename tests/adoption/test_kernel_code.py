@@ -1,4 +1,4 @@
-"""Methods in an Ascend C kernel are those of the variable's class: what they write is known, or the schema stays open."""
+"""Methods in an Ascend C kernel are those of the variable's class; where it is unknown the schema stays open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ KERNEL = """#include "kernel_operator.h"
 template <typename T> struct Reader {{
     __aicore__ inline Reader() {{}}
     __aicore__ inline Reader(GM_ADDR from) : made(true) {{ gm.SetGlobalBuffer((__gm__ T *)from); Run(gm); }}
-    __aicore__ inline void Run(const AscendC::GlobalTensor<T> &from, uint32_t n = 8) {{ AscendC::DataCopy(local, from, n); }}
+    __aicore__ inline void Run(const AscendC::GlobalTensor<T> &from, uint32_t n = 8) {{
+        AscendC::DataCopy(local, from, n);
+    }}
     __aicore__ inline void Only(const AscendC::GlobalTensor<T> &from) {{ this->Run(from); }}
     AscendC::GlobalTensor<T> gm;
     bool made = false;
@@ -28,7 +30,9 @@ private:
 template <typename T> class Derived : public Reader<T> {{ public: Reader<T> inner; }};
 using Short = Reader<half>;
 namespace copies {{
-template <typename T> __aicore__ inline void Move(const AscendC::GlobalTensor<T> &from) {{ AscendC::DataCopy(local, from, 8); }}
+template <typename T> __aicore__ inline void Move(const AscendC::GlobalTensor<T> &from) {{
+    AscendC::DataCopy(local, from, 8);
+}}
 }}
 extern "C" __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR workspace)
 {{

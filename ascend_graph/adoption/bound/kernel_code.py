@@ -32,7 +32,7 @@ _LONGEST_NAME = 400
 
 
 @dataclass(frozen=True, slots=True)
-class KernelFunction:
+class DeviceFunction:
     """A function of a kernel's code: its parameters, its class, and where it is."""
 
     name: str
@@ -50,7 +50,7 @@ class KernelFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
+class NamedCallee:
     """The function that a call names: ``function``, ``qualifier::function`` or a method of ``path``."""
 
     function: str
@@ -75,12 +75,12 @@ class KernelCode:
             self.bases.setdefault(match["name"], set()).update(named)
         self.aliases = {match[1]: match[2] for match in _ALIAS.finditer(code)}
         self.aliases |= {match[2]: match[1] for match in _TYPEDEF.finditer(code)}
-        self.functions: dict[str, list[KernelFunction]] = {}
+        self.functions: dict[str, list[DeviceFunction]] = {}
         for one in self._defined():
             self.functions.setdefault(one.name, []).append(one)
         self._all = sorted((one for some in self.functions.values() for one in some), key=lambda one: one.whole)
 
-    def _defined(self) -> Iterator[KernelFunction]:
+    def _defined(self) -> Iterator[DeviceFunction]:
         spans = [(name, *span) for name, found in self.classes.items() for span in found]
         for match in _DEFINED.finditer(self.code):
             if match["name"] in _NOT_FUNCTIONS:
@@ -103,9 +103,9 @@ class KernelCode:
             owner = match["owner"] or (min(inside)[1] if inside else "")
             end = close_of(self.code, start)
             parameters = parameters_of(self.code[match.end() : close])
-            yield KernelFunction(match["name"], parameters, owner, (match.start(), end), (close + 1, end))
+            yield DeviceFunction(match["name"], parameters, owner, (match.start(), end), (close + 1, end))
 
-    def enclosing(self, position: int) -> KernelFunction | None:
+    def enclosing(self, position: int) -> DeviceFunction | None:
         """Return the innermost function that a position is in."""
         found = [one for one in self._all if one.whole[0] <= position < one.whole[1]]
         return found[-1] if found else None
@@ -129,7 +129,7 @@ class KernelCode:
             name = self.aliases[name]
         return name
 
-    def callee(self, opened: int) -> Callee | None:
+    def callee(self, opened: int) -> NamedCallee | None:
         """Return the function that is called with the bracket at a position; None if there is no name in front of it."""
         end = self._before_angles(opened)
         name = self._word_before(end)
@@ -139,7 +139,7 @@ class KernelCode:
         before = self.code[max(0, start - 4) : start].rstrip()
         if before.endswith("::"):
             left = self.code.rindex("::", 0, start)
-            return Callee(name, self._word_before(self._before_angles(left)), (), start)
+            return NamedCallee(name, self._word_before(self._before_angles(left)), (), start)
         path: list[str] = []
         place = start
         while (mark := re.search(r"(?:\.|->)\s*(?:template\s+)?\Z", self.code[max(0, place - 20) : place])) is not None:
@@ -151,7 +151,7 @@ class KernelCode:
             if not word:
                 break
             place = self.code.rindex(word, 0, left)
-        return Callee(name, "", tuple(path), start)
+        return NamedCallee(name, "", tuple(path), start)
 
     def _before_angles(self, end: int) -> int:
         """Return the position in front of template arguments that end at a position."""
@@ -180,7 +180,7 @@ class KernelCode:
         found = re.search(r"([A-Za-z_]\w*)\s*\Z", self.code[max(0, end - _LONGEST_NAME) : end])
         return found[1] if found else ""
 
-    def called(self, callee: Callee, count: int) -> list[KernelFunction]:
+    def called(self, callee: NamedCallee, count: int) -> list[DeviceFunction]:
         """Return the functions that a call with so many arguments may run; none if its class is not certain."""
         found = [one for one in self.functions.get(callee.function, ()) if one.takes(count)]
         here = self.enclosing(callee.start)
@@ -194,20 +194,20 @@ class KernelCode:
         constructed = self._constructed(callee, count)
         return own or [one for one in found if one.owner not in self.classes] or constructed
 
-    def _constructed(self, callee: Callee, count: int) -> list[KernelFunction]:
+    def _constructed(self, callee: NamedCallee, count: int) -> list[DeviceFunction]:
         """Return the constructors of ``Class(x)`` and ``Class one(x)``."""
         kind = self._word_before(self._before_angles(callee.start))
         name = next((self.class_of(one) for one in (callee.function, kind) if self.class_of(one) in self.classes), "")
         return [one for one in self.functions.get(name, ()) if one.owner == name and one.takes(count)] if name else []
 
-    def _methods(self, found: list[KernelFunction], name: str) -> list[KernelFunction]:
+    def _methods(self, found: list[DeviceFunction], name: str) -> list[DeviceFunction]:
         for one in self.family(name):
             own = [function for function in found if function.owner == one]
             if own:
                 return own
         return []
 
-    def _class_of_path(self, path: tuple[str, ...], position: int, here: KernelFunction | None) -> str:
+    def _class_of_path(self, path: tuple[str, ...], position: int, here: DeviceFunction | None) -> str:
         """Return the class of what ``one.member`` is, by the declarations; empty if it is not certain."""
         owner = here.owner if here is not None else ""
         kind = ""

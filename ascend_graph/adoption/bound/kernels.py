@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ascend_graph.adoption.bound.kernel_code import Callee, KernelCode, Span
+from ascend_graph.adoption.bound.kernel_code import KernelCode, NamedCallee, Span
 from ascend_graph.adoption.cpp.functions import close_of, split
 from ascend_graph.sources import SourceError, read_source
 from ascend_graph.sources.kernels import GLOBAL_MARK, find_kernels
@@ -217,9 +217,9 @@ class _Reader:
         if declared is not None:
             return "is", (found["name"], ((position, self.known.end_of_block(position)),))
         path = ("this", found["name"]) if found["this"] else (found["name"],)
-        return "is", self.held_by(Callee("", "", path, position))
+        return "is", self.held_by(NamedCallee("", "", path, position))
 
-    def held_by(self, callee: Callee) -> Place:
+    def held_by(self, callee: NamedCallee) -> Place:
         """Return the global tensor that is set, and where it is named: in the function, or in its class."""
         name, here = callee.path[-1], self.known.enclosing(callee.start)
         if here is None or (len(callee.path) > 1 and callee.path[0] != "this"):
