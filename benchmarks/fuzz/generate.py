@@ -13,6 +13,7 @@ import torch
 
 from benchmarks.fuzz import vocabulary
 from benchmarks.fuzz.arrangements import arranged, recomputed
+from benchmarks.fuzz.controls import without_bits
 from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine, make_arguments
 
@@ -196,7 +197,12 @@ def _filled(text: str, random: Random, first: GeneratedValue) -> str:
 
 
 def _run(program: FuzzProgram, call: int) -> dict[str, Any]:
-    """Return every name's value after the program's lines, on the CPU."""
+    """Return every name's value after the program's lines, on the CPU.
+
+    They must run with plain inputs, too: what PyTorch copies of a negated one may overlap with what is written.
+    """
+    if (plain := without_bits(program)) != program:
+        _run(plain, call)
     scope = program.scope()
     scope.update(zip(program.names(), make_arguments(program, call), strict=True))
     try:

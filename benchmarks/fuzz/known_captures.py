@@ -198,12 +198,12 @@ def _overlapping_case(line: str) -> Case:
 def _overwritten_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a later call's input is copied into that of the first, which is returned, or kept for the gradient.
 
-    The same program is right once it reads copies of its inputs.
+    The same program is right, or has another known fault, once it reads copies of its inputs.
     """
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic")
     if not captures or program.operators or finding.kind != "value of earlier arguments":
         return False
-    return not is_right(program, finding.mode) and is_right(with_copied_inputs(program), finding.mode)
+    return not is_right(program, finding.mode) and is_explained(with_copied_inputs(program), finding)
 
 
 def _view_case(line: str) -> Case:
