@@ -95,6 +95,13 @@ def without_bits(program: FuzzProgram) -> FuzzProgram:
     return replace(program, inputs=plain)
 
 
+def with_contiguous_inputs(program: FuzzProgram) -> FuzzProgram:
+    """Return the program with plain inputs in the place of transposed ones and of ones with gaps."""
+    strided = ("transposed", "gaps")
+    inputs = tuple(replace(i, layout="plain") if i.layout in strided else i for i in program.inputs)
+    return replace(program, inputs=inputs)
+
+
 def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
     """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
     names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}

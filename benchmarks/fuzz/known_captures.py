@@ -9,6 +9,7 @@ from benchmarks.fuzz.controls import (
     filled_from_inputs,
     is_explained,
     is_right,
+    with_contiguous_inputs,
     with_copied_inputs,
     with_elements,
     with_maximum,
@@ -195,6 +196,25 @@ def _overlapping_case(line: str) -> Case:
     return replace(program, inputs=(replace(program.inputs[0], layout="expanded"),)), finding
 
 
+def _strided_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a gradient keeps a copy of an input with strides, which a capture has in contiguous memory.
+
+    The same program is right, or has another known fault, with contiguous inputs.
+    """
+    says = re.match(r"AssertionError: expected size .*, stride \d+==\d+ at dim", finding.message)
+    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
+    if not captures or says is None or is_right(program, finding.mode):
+        return False
+    return is_explained(with_contiguous_inputs(program), finding)
+
+
+def _strided_case(layout: str) -> Case:
+    nodes = (ProgramLine("{0}.clone()", ("x0",), ("v0",)), ProgramLine("{0} * {0}", ("v0",), ("v1",)))
+    program, finding = case("npugraph_ex", _STRIDES, *nodes, outputs=("v1",), grad=True)
+    inputs = (replace(program.inputs[0], sizes=("a", 5), layout=layout),)
+    return replace(program, inputs=inputs), finding
+
+
 def _overwritten_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a later call's input is copied into that of the first, which is returned, or kept for the gradient.
 
@@ -235,6 +255,7 @@ def _cat_case(*outputs: str) -> Case:
 _CAT = ProgramLine("torch.cat([{0}, {0}])", ("v0",), ("v1",))
 _RANK = "RuntimeError: output with shape torch.Size([1]) doesn't match the broadcast shape (1, 1)"
 _WRITTEN = "RuntimeError: unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation. [_acl_concrete_graph/acl_graph.py:1529]"
+_STRIDES = "AssertionError: expected size 2==2, stride 5==1 at dim=0; expected size 5==5, stride 1==2 at dim=1"
 _MAXIMUM = "NameError: name 'Max' is not defined"
 _STALE = "RuntimeError: Expected allocated_pointer != definitely_stale_pointers.end() to be true, but got false."
 _GROWN = "RuntimeError: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1 [_acl_concrete_graph/acl_graph.py:1535]"
@@ -295,6 +316,12 @@ CAPTURE_FAULTS: tuple[KnownFault, ...] = (
     ),
     KnownFault(
         "view-of-first-input", _overwritten_input, lambda: _view_case("{0}[1:]"), lambda: _view_case("{0}[1:] + 1")
+    ),
+    KnownFault(
+        "strided-input-in-gradient",
+        _strided_input,
+        lambda: _strided_case("transposed"),
+        lambda: _strided_case("plain"),
     ),
     KnownFault("result-in-a-cat", _result_in_a_cat, lambda: _cat_case("v0", "v1"), lambda: _cat_case("v1")),
     KnownFault("in-place-of-another-rank", _other_rank, lambda: _rank_case(1, 1), lambda: _rank_case(1)),

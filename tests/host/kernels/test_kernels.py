@@ -98,7 +98,8 @@ def test_eye_repeats_its_matrix(batch_shape: list[int]) -> None:
 
 
 def test_gather_refuses_what_a_device_reads_from_outside() -> None:
-    x, last = torch.arange(3), torch.tensor([-1])
+    sizes, x, last = torch.arange(3), torch.arange(3.0), torch.tensor([-1])
+    assert call("Gather", sizes, last).tolist() == [2]
     assert call("GatherV2", x, last, torch.tensor(0), negative_index_support=True).tolist() == [2]
     assert call("GatherElements", x, last).tolist() == [2]
     for index, negative in ((-1, False), (3, True), (-4, True)):

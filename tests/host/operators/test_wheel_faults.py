@@ -554,6 +554,14 @@ def test_training_in_a_capture_leaves_earlier_inputs_alone() -> None:
     assert first.sum() == 0
 
 
+@pytest.mark.xfail(strict=True, reason="strided-input-in-gradient of docs/wheel-faults.md")
+def test_training_in_a_capture_takes_an_input_with_strides() -> None:
+    x = torch.ones(5, 2).npu().t().detach().requires_grad_()
+    copied = _captured(lambda x: x.clone() * x.clone())
+    copied(x).sum().backward()
+    assert x.grad is not None
+
+
 @pytest.mark.xfail(strict=True, reason="result-in-a-cat of docs/wheel-faults.md")
 def test_a_result_that_is_concatenated_is_apart_from_the_concatenation_in_a_capture() -> None:
     def both(x: T) -> tuple[T, T]:

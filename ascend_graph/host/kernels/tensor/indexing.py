@@ -32,8 +32,12 @@ def _counted_from_start(index: T, x: T, dim: int) -> T:
 
 
 def _check_indices(x: T, indices: T, axis: int, negative: bool) -> None:
-    """Refuse what a device reads from outside of the tensor."""
+    """Refuse what a device reads from outside of the tensor.
+
+    Sizes, vectors of integers, are for kernels of CANN's that run on the host, and count negative indices from the end.
+    """
     size = x.size(axis) if x.dim() else 1
+    negative = negative or (x.dim() == 1 and not x.is_floating_point())
     try:
         check_range("indices", indices, size, -size if negative else 0)
     except ValueError as error:
