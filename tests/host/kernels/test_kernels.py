@@ -103,7 +103,7 @@ def test_gather_refuses_what_a_device_reads_from_outside() -> None:
     assert call("GatherV2", x, last, torch.tensor(0), negative_index_support=True).tolist() == [2]
     assert call("GatherElements", x, last).tolist() == [2]
     for index, negative in ((-1, False), (3, True), (-4, True)):
-        with pytest.raises(ValueError, match=f"indices has {index}; expected"):
+        with pytest.raises(ValueError, match=f"has {index}; expected"):
             call("Gather", x, torch.tensor([index]), negative_index_support=negative)
 
 

@@ -38,11 +38,9 @@ def _check_indices(x: T, indices: T, axis: int, negative: bool) -> None:
     """
     size = x.size(axis) if x.dim() else 1
     negative = negative or (x.dim() == 1 and not x.is_floating_point())
-    try:
-        check_range("indices", indices, size, -size if negative else 0)
-    except ValueError as error:
-        hint = "" if negative else "; negative ones need negative_index_support=True"
-        raise ValueError(f"{error} of dimension {axis}{hint}") from None
+    check_range(
+        f"indices{'' if negative else ', without negative_index_support,'}", indices, size, -size if negative else 0
+    )
 
 
 @host_kernel("Gather", ignores=("validate_indices", "is_preprocessed", "impl_mode"))
