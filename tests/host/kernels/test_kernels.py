@@ -103,8 +103,13 @@ def test_gather_refuses_what_a_device_reads_from_outside() -> None:
     assert call("GatherV2", x, last, torch.tensor(0), negative_index_support=True).tolist() == [2]
     assert call("GatherElements", x, last).tolist() == [2]
     for index, negative in ((-1, False), (3, True), (-4, True)):
-        with pytest.raises(ValueError, match=f"has {index}; expected"):
-            call("Gather", x, torch.tensor([index]), negative_index_support=negative)
+        places, found = torch.tensor([index]), f"has {index}; expected"
+        with pytest.raises(ValueError, match=found):
+            call("Gather", x, places, negative_index_support=negative)
+        with pytest.raises(ValueError, match=found):
+            call("GatherV2", sizes, places, torch.tensor(0), negative_index_support=negative)
+        with pytest.raises(ValueError, match=found):
+            call("GatherNd", x, places.view(1, 1), negative_index_support=negative)
 
 
 def test_the_conjugate_of_a_real_tensor_may_be_the_tensor() -> None:

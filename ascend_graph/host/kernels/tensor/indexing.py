@@ -31,13 +31,8 @@ def _counted_from_start(index: T, x: T, dim: int) -> T:
     return torch.where(index < 0, index + x.size(dim), index) if x.dim() else index
 
 
-def _check_indices(x: T, indices: T, axis: int, negative: bool) -> None:
-    """Refuse what a device reads from outside of the tensor.
-
-    Sizes, vectors of integers, are for kernels of CANN's that run on the host, and count negative indices from the end.
-    """
-    size = x.size(axis) if x.dim() else 1
-    negative = negative or (x.dim() == 1 and not x.is_floating_point())
+def _check_indices(indices: T, size: int, negative: bool) -> None:
+    """Refuse what a device reads from outside of a dimension."""
     check_range(
         f"indices{'' if negative else ', without negative_index_support,'}", indices, size, -size if negative else 0
     )
@@ -45,13 +40,15 @@ def _check_indices(x: T, indices: T, axis: int, negative: bool) -> None:
 
 @host_kernel("Gather", ignores=("validate_indices", "is_preprocessed", "impl_mode"))
 def gather(x: T, indices: T, *, batch_dims: int = 0, negative_index_support: bool = False) -> T:
-    _check_indices(x, indices, batch_dims, negative_index_support)
+    # Sizes are vectors of integers, which kernels of CANN's gather on the host: these count negative indices from the end.
+    sizes = x.dim() == 1 and not x.is_floating_point()
+    _check_indices(indices, x.size(batch_dims), negative_index_support or sizes)
     return _gathered(x, indices, batch_dims, batch_dims)
 
 
 @host_kernel("GatherV2", values=("axis",), ignores=("is_preprocessed", "impl_mode", "mode"))
 def gather_v2(x: T, indices: T, axis: T, *, batch_dims: int = 0, negative_index_support: bool = False) -> T:
-    _check_indices(x, indices, int(axis), negative_index_support)
+    _check_indices(indices, x.size(int(axis)) if x.dim() else 1, negative_index_support)
     return _gathered(x, indices, int(axis), batch_dims)
 
 
@@ -65,8 +62,10 @@ def gather_elements(x: T, index: T, *, dim: int = 0) -> T:
     return torch.gather(x, dim, _counted_from_start(index, x, dim))
 
 
-@host_kernel("GatherNd", ignores=("negative_index_support",))
-def gather_nd(x: T, indices: T) -> T:
+@host_kernel("GatherNd")
+def gather_nd(x: T, indices: T, *, negative_index_support: bool = False) -> T:
+    for place, size in zip(indices.unbind(-1), x.shape, strict=False):
+        _check_indices(place, size, negative_index_support)
     return (
         aten.index(x, list(indices.unbind(-1))) if indices.size(-1) else x.expand(*indices.shape[:-1], *x.shape).clone()
     )
