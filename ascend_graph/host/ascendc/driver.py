@@ -346,8 +346,8 @@ class _KernelSource:
 @cache
 def _translators() -> str:
     """Return a digest of the modules that translate sources."""
-    files = (translate.__file__, constructors.__file__, specializations.__file__, kernels.__file__)
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
+    files = (*sorted(Path(__file__).parent.glob("*.py")), Path(kernels.__file__))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _write_if_changed(path: Path, text: str) -> None:

@@ -37,11 +37,13 @@ def registrations(kernels: Sequence[Kernel]) -> str:
             f", ::ascendgraph_argument<{kind}>(bytes + {offset})" for kind, offset in zip(types, offsets, strict=True)
         )
         qualified = f"{kernel.namespace}::{kernel.name}" if kernel.namespace else f"::{kernel.name}"
+        # The C library may have a function of the kernel's name: which of the two is meant, its parameters say.
+        pointer = f"static_cast<void (*)({', '.join(parameter.type for parameter in kernel.parameters)})>(&{qualified})"
         using = f"using namespace {kernel.namespace}; " if kernel.namespace else ""
         parts.append(
             f"static const bool ascendgraph_registered_{number} = [] {{ {using}static const uint32_t sizes[] = {{{sizes}}}; "
             f'if (ascendgraphRegisterKernel != nullptr) ascendgraphRegisterKernel("{kernel.name}", '
-            f"reinterpret_cast<const void*>(&{qualified}), [](uint32_t blocks, void* stream, const char* bytes) -> uint32_t {{ "
+            f"reinterpret_cast<const void*>({pointer}), [](uint32_t blocks, void* stream, const char* bytes) -> uint32_t {{ "
             f'(void)bytes; return ::ascendc_host::launch("{kernel.name}", blocks, stream, [](const auto&... a_) {{ {qualified}(a_...); }}{values}); }}, '
             f"sizes, {len(types)}); return true; }}();\n"
         )

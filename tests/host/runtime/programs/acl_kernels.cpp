@@ -38,6 +38,12 @@ int main(int, char** argv) {
     void* values[] = {&x, &number, &times, &rest};
     CHECK(aclrtLaunchKernelWithArgsArray(kernel, 8, stream, nullptr, values) == 0);
     CHECK(aclrtSynchronizeStream(stream) == 0 && x[0] == 20.5F && x[7] == 27.5F);
+    // A kernel with the name of a function of the C library is the kernel.
+    aclrtFuncHandle quotient = nullptr;
+    CHECK(aclrtBinaryGetFunction(binary, "div", &quotient) == 0);
+    CHECK(aclrtLaunchKernelWithArgsArray(quotient, 8, stream, nullptr, values) == 0);
+    CHECK(aclrtSynchronizeStream(stream) == 0 && x[0] == 2.05F && x[7] == 2.75F);
+    for (int i = 0; i < 8; ++i) x[i] *= 10;
     // A list, whose second argument is an address of memory that the list holds.
     aclrtArgsHandle list = nullptr;
     aclrtParamHandle parameter = nullptr, placeholder = nullptr;
