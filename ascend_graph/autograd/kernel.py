@@ -1,7 +1,7 @@
 """Autograd kernel of an operator with a gradient: backward, forward mode, and the transforms of ``torch.func``.
 
 The kernel of ``torch.library.register_autograd`` is refused by ``torch.func`` and skipped by forward mode, without a
-tangent. In this one ``torch.autograd.Function`` records a single level, as ATen's kernels do: the dispatcher comes back
+tangent. In this one a function of autograd's records a single level, as ATen's kernels do: the dispatcher comes back
 for each transform.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function, unwrap_dead_wrappers
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
+from torch.autograd.function import _SingleLevelFunction
 
 from ascend_graph.autograd.formulas import (
     Formula,
@@ -96,7 +97,7 @@ class _Call:
 
 
 def _recorded(overload: Any, gradient: Formula) -> Any:
-    """Return the operator as a ``torch.autograd.Function`` of its tensors."""
+    """Return the operator as what ``torch.autograd.Function`` is for a single level, a function of its tensors."""
 
     def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         with _modes_of_the_caller(), torch._C._AutoDispatchBelowAutograd():
@@ -133,9 +134,11 @@ def _recorded(overload: Any, gradient: Formula) -> Any:
     def set_materialize_grads(ctx: Any, value: bool) -> None:
         ctx.ascend_graph_materializes = value
 
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward), "jvp": staticmethod(jvp)}
+    functions = {"forward": forward, "backward": backward, "jvp": jvp}
+    functions["_compiled_autograd_key"] = lambda ctx: (ctx._autograd_function_id,)
     name = f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}"
-    made: Any = type(name, (torch.autograd.Function,), methods)
+    # Not a torch.autograd.Function: its apply would hand the call to functorch, which the dispatcher does already.
+    made: Any = type(name, (_SingleLevelFunction,), {key: staticmethod(value) for key, value in functions.items()})
     made._backward_cls.set_materialize_grads = set_materialize_grads
     return made
 
@@ -152,12 +155,11 @@ def _materialized(grads: Sequence[Any], zeros: Sequence[tuple[Any, dict[str, Any
 
 
 def _apply(function: Any, *args: Any) -> Any:
-    """Record one level: ``Function.apply`` would hand the call to functorch, which the dispatcher does already."""
-    apply = super(torch.autograd.Function, function).apply
+    """Record one level."""
     if not torch._C._are_functorch_transforms_active():
-        return apply(*args)
+        return function.apply(*args)
     with enable_single_level_autograd_function():
-        return apply(*args)
+        return function.apply(*args)
 
 
 @contextlib.contextmanager

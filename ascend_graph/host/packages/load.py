@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ class _PackagedOperator:
         from ascend_graph.host.bridge import bridge
         from ascend_graph.host.dtypes import torch_dtype
 
-        self.make, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
+        self.meta, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
         self.package, self.op_type, self.python = package, prototype.op_type, python
         self.sources = output_sources(prototype)
         self.defaults = {a.name: a.default for a in prototype.attrs}
@@ -120,7 +120,7 @@ class _PackagedOperator:
         self.kinds = kernel_kinds(prototype)
         self.specs_of = output_specs(package, prototype)
         self.absent = {p.name: dtype_when_absent(p) for p in prototype.outputs}
-        self.call = bridge().call_kernel
+        self.call, self.memory = bridge().call_kernel, bridge().device_memory
 
     def attrs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if not self.required <= given.keys():
@@ -136,26 +136,24 @@ class _PackagedOperator:
             )
         return self.specs_of(inputs, attrs)
 
-    def allocated(self, inputs: Sequence[Any], specs: Mapping[str, Any]) -> list[Any]:
-        return [self.empty(name, specs.get(name)) if i is None else inputs[i] for name, i in self.sources]
+    def allocated(self, inputs: Sequence[Any], specs: Mapping[str, Any], make: Callable[..., Any]) -> list[Any]:
+        return [self.made(name, specs.get(name), make) if i is None else inputs[i] for name, i in self.sources]
 
-    def empty(self, name: str, spec: Any) -> Any:
+    def made(self, name: str, spec: Any, make: Callable[..., Any]) -> Any:
         if spec is None:
-            return self.make(0, dtype=self.absent[name])
+            return make((0,), dtype=self.absent[name])
         if isinstance(spec, list):
-            return [self.empty(name, item) for item in spec]
+            return [self.made(name, item, make) for item in spec]
         shape, dtype = spec
-        return self.make(
-            shape, dtype=getattr(self.dtypes, dtype) if isinstance(dtype, str) else self.numbered_dtype(dtype)
-        )
+        return make(shape, dtype=getattr(self.dtypes, dtype) if isinstance(dtype, str) else self.numbered_dtype(dtype))
 
     def infer(self, *inputs: Any, **given: Any) -> list[Any]:
-        return self.allocated(inputs, self.specs(inputs, self.attrs(given)))
+        return self.allocated(inputs, self.specs(inputs, self.attrs(given)), self.meta)
 
     def run(self, *inputs: Any, **given: Any) -> Any:
         attrs = self.attrs(given)
         specs = self.specs(inputs, attrs)
-        outputs = self.allocated(inputs, specs)
+        outputs = self.allocated(inputs, specs, self.memory)
         # For an absent output an aclnn call has a null pointer. A device's kernel sees what GE has: a tensor without elements.
         fresh = [
             None if specs.get(name) is None and not self.package.infers_shapes(self.op_type) else output

@@ -17,6 +17,7 @@
 #include "ascend_graph/host_runtime.h"
 #include "divisions.h"
 #include "formats.h"
+#include "graph_memory.h"
 #include "tensors.h"
 #include "trace.h"
 #include "with_python.h"
@@ -251,6 +252,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         survive_divisions();
         const uint64_t divided = divisions_by_zero();
         graph_stream = stream;
+        const InsideGraph padded;
         const py::object& graph = is_traced() || ascendgraphWorkIsObserved() ? plan.traced : plan.run;
         auto results = graph(*arguments).cast<std::vector<at::Tensor>>();
         TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id,
@@ -561,7 +563,7 @@ struct CustomResults {
         const auto type = scalar_type_of(dtype);
         if (!type.has_value()) return nullptr;
         at::Tensor& place = static_cast<CustomResults*>(context)->output(output);
-        place = at::empty({sizes, rank}, at::TensorOptions().dtype(*type).device(at::kCPU));
+        place = device_memory({sizes, rank}, *type);
         return place.data_ptr();
     }
     static void refer(void* context, size_t output, size_t input) {
@@ -570,7 +572,7 @@ struct CustomResults {
     }
     static void* workspace(void* context, size_t bytes) {
         auto& kept = static_cast<CustomResults*>(context)->workspaces;
-        kept.push_back(at::empty({static_cast<int64_t>(bytes)}, at::TensorOptions().dtype(at::kByte)));
+        kept.push_back(device_memory({static_cast<int64_t>(bytes)}, at::kByte));
         return kept.back().data_ptr();
     }
 };
@@ -633,6 +635,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           "Whether a loaded operator package has a kernel for the operator.");
     m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"),
           py::arg("kinds"), "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
+    m.def(
+        "device_memory",
+        [](const std::vector<int64_t>& sizes, at::ScalarType dtype) {
+            return ascend_graph::host::device_memory(sizes, dtype);
+        },
+        py::arg("sizes"), py::arg("dtype"), "A CPU tensor in device memory, whose extent the kernel API knows.");
     m.def("work_begins", &ascendgraphWorkBegins,
           "To be called before a node of a graph runs; gives what `work_ends` takes.");
     m.def("work_ends", &ascendgraphWorkEnds, py::arg("began"), py::arg("name"),

@@ -8,6 +8,7 @@
 #include "divisions.cpp"
 #include "formats.cpp"
 #include "fused_cells.cpp"
+#include "graph_memory.cpp"
 #include "random.cpp"
 #include "registration.cpp"
 #include "shapes.cpp"

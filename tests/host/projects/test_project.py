@@ -430,6 +430,33 @@ def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
     ], result.stderr
 
 
+def test_kernels_in_graphs_write_whole_blocks_and_no_more(package: Path) -> None:
+    """Memory of a device goes on behind a tensor: the last block of 32 bytes is there, what lies far behind is refused."""
+    result = run(
+        package,
+        """
+        ascend_graph.register_op("WholeBlocks")
+        op = torch.ops.ascend.whole_blocks
+
+        def model(x, place=0):
+            inner = x * 1
+            return op(inner, place=place), inner, op(x[1:], place=place)
+
+        compiled = torch.compile(model, backend=torchair.get_npu_backend(), dynamic=False)
+        for _ in range(500):
+            for found in compiled(torch.ones(5).npu()):
+                assert found.tolist() in ([7.0] * 5, [7.0] * 4), found
+        for call in (lambda: op(torch.ones(5).npu(), place=2**22), lambda: compiled(torch.ones(5).npu(), 2**22)):
+            try:
+                call()
+                torch.npu.synchronize()
+            except RuntimeError as error:
+                print("DataCopy: out of bounds: bytes 16777216 to 16777248 of dst" in str(error))
+        """,
+    )
+    assert result.stdout.splitlines() == ["True", "True"], result.stderr
+
+
 # ---------------------------------------------------------------------------------------------------- what is refused
 
 
