@@ -200,6 +200,7 @@ _THREE = (
 _FOUR = (
     "{0}[...], {1}[...], {2}[...], {3}[...]",
     "{0}[*s], {1}[*s], {2}[*s], {3}[*s]",
+    "{0}[*s], {1}[*t], {2}[*u], {3}[*v]",
     "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s, 1]",
     "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s]",
     "{0}[*s, n], {1}[*s, n], {2}[n], {3}[n]",
@@ -263,7 +264,9 @@ def _domains(signature: OperatorSignature) -> Iterator[Domain]:
     elif not any(lists):
         plain = {1: _ONE, 2: _TWO, 3: _THREE, 4: _FOUR}.get(len(names), ())
         if len(names) > 4:
-            plain = tuple(", ".join(f"{{{n}}}{pattern}" for n in range(len(names))) for pattern in ("[...]", "[*s]"))
+            groups = [("...",) * len(names), ("*s",) * len(names), tuple(f"*{group}" for group in "stuvwpqr")]
+            fitting = [given[: len(names)] for given in groups if len(given) >= len(names)]
+            plain = tuple(", ".join(f"{{{n}}}[{group}]" for n, group in enumerate(given)) for given in fitting)
     elif lists == (True,):
         plain = _LISTS
     elif len(lists) == 2 and any(lists):

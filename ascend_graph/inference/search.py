@@ -10,7 +10,7 @@ from typing import Any
 
 from ascend_graph.inference.calls import CallSampler
 from ascend_graph.inference.conclusion import Conclusions
-from ascend_graph.inference.domains import Domain, OperatorSignature, domains, restored
+from ascend_graph.inference.domains import Domain, OperatorSignature, constraints, domains, restored
 from ascend_graph.inference.dtype_rules import dtype_holds
 from ascend_graph.inference.experiments import DomainRuns, Experiments
 from ascend_graph.inference.observed import valid
@@ -39,8 +39,10 @@ class Search:
             ran = settled = False
             self.experiments.forget()
             for domain in self.domains(kinds):
-                # Where a survey found what inputs look like, the family adds no more than what speaks of attrs, and what broadcasts.
-                if settled and not (domain.surveyed or domain.roles or "..." in domain.inputs):
+                # Where a survey found what inputs look like, the family adds what speaks of attrs, broadcasts or demands nothing.
+                if settled and not (
+                    domain.surveyed or domain.roles or "..." in domain.inputs or not constraints(domain.inputs)
+                ):
                     continue
                 evidence = self.experiments.gather(domain, kinds)
                 if evidence.failed:

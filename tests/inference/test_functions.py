@@ -110,6 +110,7 @@ def test_inputs_that_mean_nothing_to_a_function_are_no_fault_of_it() -> None:
     [
         ("Op: the InferShape function returned GRAPH_FAILED", False),
         ("Op: the InferShape function left dimension 1 of output y unknown; every input shape is known here", False),
+        ("Op: no kernel takes x: float32, y: float16; the definition has x: float32, y: float32", False),
         ("Op: the InferShape function accesses memory through a null pointer", True),
     ],
 )

@@ -149,6 +149,17 @@ def test_a_relation_narrower_than_the_kernel_is_not_silent(define: Callable[...,
     assert found.narrow
 
 
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_inputs_that_say_nothing_of_the_output_have_any_shape(define: Callable[..., Any], count: int) -> None:
+    names = [f"x{number}" for number in range(count)]
+    schema = f"first_of_{count}({', '.join(f'Tensor {name}' for name in names)}) -> Tensor"
+    overload = define(schema, lambda x, *_: x.clone())
+    for seed in range(6):
+        groups = zip(names, "stuvwp"[:count], strict=True)
+        inputs = ", ".join(f"{name}[*{group}]" for name, group in groups)
+        assert str(infer_overload(overload, seed=seed).relation) == f"{inputs} -> out0 like x0"
+
+
 def test_dtype_attrs(define: Callable[..., Any]) -> None:
     cast = infer_overload(
         define("cast(Tensor x, *, ScalarType dtype) -> Tensor", lambda x, *, dtype: x.to(dtype, copy=True))

@@ -201,10 +201,11 @@ def recent_failure() -> ShapeFunctionError:
     """Return the last failure on this thread as that of a shape function: a refusal, or a crash.
 
     A dimension that stays unknown though all inputs are known is how many functions answer attrs that mean nothing.
+    Dtypes that no kernel takes are refused by the definition, not by the function.
     """
     text = recent_error()
-    refused = "function returned" in text or "function left dimension" in text
-    return ShapeFunctionError(text, crashed=not refused)
+    refusals = "function returned", "function left dimension", "no kernel takes"
+    return ShapeFunctionError(text, crashed=not any(refusal in text for refusal in refusals))
 
 
 def recent_error() -> str:
