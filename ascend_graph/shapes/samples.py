@@ -279,7 +279,7 @@ class _Choice:
             case FunctionCall(("sum" | "max" | "min") as function, (Name(name),)):
                 found = self.attrs.get(name, [size for (owner, _), size in self.lists.items() if owner == name])
                 if isinstance(found, list | tuple) and found and all(isinstance(size, int) for size in found):
-                    return {"sum": sum, "max": max, "min": min}[function](found)
+                    return sum(found) if function == "sum" else max(found) if function == "max" else min(found)
         raise ShapeError(f"cannot choose a size for {node}; give samples=")
 
     def input_dtype(self, tensor: Tensor, before: Mapping[str, Any]) -> str:

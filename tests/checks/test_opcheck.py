@@ -737,7 +737,9 @@ def test_a_size_that_is_the_sum_over_a_list_is_drawn(in_place: Any) -> None:
     op = in_place("join", join, "out[max(n) * len(xs), d], xs[i][n[i], d], index[sum(n)] ->")
     report = opcheck(op, reference=join, checks=["runs", "reference", "recompilations"])
     assert report.ok
-    assert {one.check: one.calls > 1 for one in report.outcomes} == dict.fromkeys(("runs", "reference", "recompilations"), True)
+    assert {one.check: one.calls > 1 for one in report.outcomes} == dict.fromkeys(
+        ("runs", "reference", "recompilations"), True
+    )
 
 
 def test_a_call_that_cannot_be_drawn_is_named_with_its_reason(in_place: Any) -> None:

@@ -106,7 +106,10 @@ def test_operators_that_a_new_source_lacks_are_named(tmp_path: Path, header: Pat
     other = tmp_path / "scale.h"
     other.write_text(SCALE)
     alone = generate_project(tmp_path / "my_ops", other)
-    assert [name for name, why in alone.skipped if "give its header to --from, too" in why] == ["AddCustom", "AddCustomGrad"]
+    assert [name for name, why in alone.skipped if "give its header to --from, too" in why] == [
+        "AddCustom",
+        "AddCustomGrad",
+    ]
     both = generate_project(tmp_path / "my_ops", [header, other])
     assert (both.operators, both.skipped) == (("AddCustom", "AddCustomGrad", "Scale"), ())
 
