@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+from ascend_graph.checks.calls.samples import Sample
+from ascend_graph.shapes.relation import Relation
+from ascend_graph.shapes.syntax import Dims, Name, Size
 
 #: By check: what most often makes it fail; and, after the colon, what to write.
 ADVICE: Mapping[str, str] = {
-    "runs": "a tail that is not a multiple of 32 bytes, or a size of 0: copy it with DataCopyPad, and return early for 0",
+    "runs": "a size that the kernel does not expect: correct the line that the message names, or the tiling function",
     "arguments": "the kernel writes or returns its input: work on a copy, or declare what it writes, Tensor(a!)",
     "repeats": "elements that are not written, or an accumulator that does not begin at 0: write the whole output",
     "reference": "another formula, or too strict a tolerance: correct one of both, or pass rtol= and atol=",
@@ -26,3 +31,54 @@ ADVICE: Mapping[str, str] = {
     "process": "a write outside memory, or a loop that does not end: call the operator alone, with "
     "ASCEND_GRAPH_KERNEL_TIMEOUT=5 for a loop",
 }
+
+#: By check and message: what this message is about; and, after the colon, what to write.
+SPECIFIC: tuple[tuple[str, str, str], ...] = (
+    ("runs", r"multiple of 32", "a tail that is not a multiple of 32 bytes: copy it with DataCopyPad"),
+    ("runs", r"\b0 (?:bytes|elements)", "a size of 0: return early in the kernel"),
+    ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
+    ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
+    ("runs", r"tiling key", "SetTilingKey and TILING_KEY_IS differ: write the same keys in both"),
+    (
+        "runs",
+        r"tiling function accesses memory",
+        "a wrong index of GetAttrPointer or GetInputShape, or an absent input: correct it, or compare with nullptr",
+    ),
+    (
+        "outside",
+        r"begin in the middle of their storage",
+        "the binding passes storage().data(), the begin of the storage: pass data_ptr()",
+    ),
+    *(
+        (
+            check,
+            r"against eager mode: argument \d+",
+            "a write that the schema does not declare, so that the graph drops the call: declare it, Tensor(a!)",
+        )
+        for check in ("ge", "ge_dynamic", "npugraph_ex")
+    ),
+    (
+        "gradient_in_graphs",
+        r"convert all Tensors to FakeTensors",
+        "npugraph_ex takes no constant that a gradient makes (torch.where of numbers, zeros): compute it from a tensor, "
+        'as grad * (x > 0), or train with backend="aot_eager"',
+    ),
+)
+
+
+def advice_on(check: str, message: str) -> str:
+    """Return the advice for a failed check with this message; empty for an unknown check."""
+    found = (text for name, pattern, text in SPECIFIC if name == check and re.search(pattern, message))
+    return next(found, ADVICE.get(check, ""))
+
+
+def excluding(relation: Relation, sample: Sample, fault: str) -> str:
+    """Return a condition that keeps such a call out of a relation, after a colon; empty if the fault shows none."""
+    empty = any(tensor.numel() == 0 for tensor in sample.tensors)
+    if not relation.inputs or not (empty or "multiple of 32" in fault):
+        return ""
+    tensor = relation.input_tensors[0]
+    shape = tensor.alternatives[0].shape
+    last = shape.items[-1] if isinstance(shape, Dims) and shape.items else None
+    size = str(last.value) if isinstance(last, Size) and isinstance(last.value, Name) else f"numel({tensor.name})"
+    return f": where {size} {'> 0' if empty else '% 8 == 0'}"

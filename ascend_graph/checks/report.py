@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ascend_graph.checks.advice import ADVICE
+from ascend_graph.checks.advice import advice_on
 from ascend_graph.errors import AscendGraphError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class CheckResult:
     @property
     def advice(self) -> str:
         """The most frequent cause of a failure of this check, and what to write; empty if it did not fail."""
-        return ADVICE.get(self.check, "") if self.state is CheckState.FAILED else ""
+        return advice_on(self.check, self.message) if self.state is CheckState.FAILED else ""
 
 
 @dataclass(frozen=True)

@@ -250,8 +250,8 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
         itself = all(isinstance(a.shape, Itself) for a in output.alternatives)
         if output.name in in_place and not itself:
             raise EagerError(
-                f"{schema.prototype.op_type}: {output.name} is written in place; the relation must say just "
-                f"'{output.name}'"
+                f"{schema.prototype.op_type}: {output.name} is written in place, so its output must be its name alone; "
+                f"write '-> {output.name}' instead of '-> {output}'"
             )
         if any(isinstance(a.shape, ValueOutput) for a in output.alternatives):
             raise EagerError(

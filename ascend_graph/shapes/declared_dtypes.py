@@ -29,8 +29,8 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
         relation: Shape relation, or its text.
 
     Raises:
-        RelationError: The relation is malformed; or the prototype forbids the first input's dtypes for an output, and
-            does not say which it has.
+        RelationError: The relation is malformed; or it says a dtype that the prototype does not list; or the prototype
+            forbids the first input's dtypes for an output, and does not say which it has.
 
     Example:
         >>> from ascend_graph.prototypes import parse_text
@@ -52,7 +52,21 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
     return parse_relation(str(replace(parsed, output_tensors=completed)))
 
 
+def _check_listed(tensor: Tensor, output: Parameter, op_type: str) -> None:
+    """Raise if the relation says a dtype that the prototype does not list for an output."""
+    if not output.dtypes or output.unknown_types or not TORCH_NAMES.keys() >= set(output.dtypes):
+        return  # a dtype without a name in torch, such as INT4, is in a tensor of another
+    for alternative in tensor.alternatives:
+        match alternative.dtype:
+            case Name(name) if name in CATEGORY and name not in {TORCH_NAMES[dtype] for dtype in output.dtypes}:
+                raise RelationError(
+                    f"{op_type}: the output {tensor.name} is {name} by the relation; expected a dtype that the prototype "
+                    f"lists for it: {_listed(output)}. Correct one of both"
+                )
+
+
 def _with_dtypes(tensor: Tensor, output: Parameter, prototype: OpPrototype, relation: Relation) -> Tensor:
+    _check_listed(tensor, output, prototype.op_type)
     if not (output.dtypes or output.promote) or any(a.dtype is not None for a in tensor.alternatives):
         return tensor
     inputs = {p.name: p for p in prototype.inputs if p.name in relation.inputs}

@@ -243,6 +243,7 @@ def _check(relation: Relation) -> None:
                 refuse(f"input {tensor.name} has dimensions, not{alternative.shape}; write {tensor.name}[…]", tensor.at)
             if isinstance(alternative.shape, Dims):
                 _check_pattern(relation, tensor, alternative.shape, groups, dims)
+    _check_list_names(relation)
     for name in sorted(dims.keys() & groups):
         refuse(f"{name} is a dimension in {dims[name]} and a group *{name} elsewhere; rename one")
     for name in (dims.keys() | groups) & inputs.keys():
@@ -276,6 +277,29 @@ def _check(relation: Relation) -> None:
                     f"output {tensor.name} has a '_', which no input binds; name the size in an input and use the name",
                     tensor.at,
                 )
+
+
+def _check_list_names(relation: Relation) -> None:
+    """Raise if a name stands for one size in one place and for a size of each tensor of a list in another."""
+    plain: dict[tuple[type, str], Tensor] = {}
+    each: dict[tuple[type, str], Tensor] = {}
+    for tensor in (*relation.input_tensors, *relation.output_tensors):
+        for alternative in tensor.alternatives:
+            for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
+                match item:
+                    case DimensionGroup(Name(name)) | Size(Name(name)):
+                        plain.setdefault((type(item), name), tensor)
+                    case DimensionGroup(Index(Name(name), index)) | Size(Index(Name(name), index)):
+                        if tensor in relation.input_tensors and index == Name(tensor.index or ""):
+                            each.setdefault((type(item), name), tensor)
+    for key in plain.keys() & each.keys():
+        one, many, name = plain[key], each[key], key[1]
+        whole = f"write sum({name}) or max({name}), or rename one" if key[0] is Size else "rename one"
+        raise RelationError(
+            f"{name} is one size in {one.name}, but differs per tensor in {many.name} ({name}[{many.index}]); {whole}",
+            relation.source,
+            one.at,
+        )
 
 
 def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[str], dims: dict[str, str]) -> None:

@@ -158,6 +158,7 @@ class _Choice:
         self.groups: dict[str, tuple[int, ...]] = {}
         self.lists: dict[tuple[str, int], Any] = {}
         self.lengths: dict[str, int] = {}
+        self.list_lengths: dict[str, int] = {}
         self.batch = self.some(rng.choice((0, 1, 2)))
         self.dtype = rng.choice(list(dtypes))
         self.symbols: dict[str, str] = {}
@@ -171,7 +172,8 @@ class _Choice:
     def sample(self, optional: Sequence[str]) -> RelationSample:
         shapes: dict[str, Any] = {}
         dtypes: dict[str, Any] = {}
-        for tensor in self.relation.input_tensors:
+        # Lists first: a size of another input may be a sum over one.
+        for tensor in sorted(self.relation.input_tensors, key=lambda one: one.index is None):
             if tensor.name in optional and self.rng.random() < 0.5:
                 shapes[tensor.name] = dtypes[tensor.name] = None
                 continue
@@ -180,9 +182,11 @@ class _Choice:
                 shapes[tensor.name], dtypes[tensor.name] = self.shape(tensor, -1), dtype
                 continue
             length = self.lengths.setdefault(tensor.index, self.rng.choice((1, 2, 3)))
+            self.list_lengths[tensor.name] = length
             shapes[tensor.name] = [self.shape(tensor, n) for n in range(length)]
             dtypes[tensor.name] = [dtype] * length
-        return RelationSample(shapes, dtypes)
+        ordered = self.relation.inputs
+        return RelationSample({n: shapes[n] for n in ordered}, {n: dtypes[n] for n in ordered})
 
     def shape(self, tensor: Tensor, element: int) -> tuple[int, ...]:
         pattern = self.rng.choice(tensor.alternatives).shape
@@ -270,6 +274,12 @@ class _Choice:
                 if b <= 0:
                     raise ShapeError(f"{node} divides by {b}; expected a divisor above 0")
                 return -(-a // b)
+            case FunctionCall("len", (Name(name),)) if name in self.list_lengths:
+                return self.list_lengths[name]
+            case FunctionCall(("sum" | "max" | "min") as function, (Name(name),)):
+                found = self.attrs.get(name, [size for (owner, _), size in self.lists.items() if owner == name])
+                if isinstance(found, list | tuple) and found and all(isinstance(size, int) for size in found):
+                    return sum(found) if function == "sum" else max(found) if function == "max" else min(found)
         raise ShapeError(f"cannot choose a size for {node}; give samples=")
 
     def input_dtype(self, tensor: Tensor, before: Mapping[str, Any]) -> str:

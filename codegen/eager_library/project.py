@@ -96,6 +96,12 @@ def _launch_of(target: Path, launch: str | None, header: Path) -> str:
     return launch
 
 
+def _without_prototype(declared: Mapping[str, Declaration], known: set[str]) -> list[tuple[str, str]]:
+    """Return the operators of an existing operators.ini that the sources do not have, with the reason."""
+    why = "operators.ini has it, and no source does; give its header to --from, too, or remove its section"
+    return [(name, why) for name in declared if name not in known]
+
+
 def _declarations(
     schemas: Mapping[str, OperatorSchema],
     declared: Mapping[str, Declaration],
@@ -179,7 +185,7 @@ def generate_project(
             not_derived.append((name, f"another operator is {operator.schema.name}"))
         else:
             generated_schemas[name] = operator.schema
-    skipped += not_derived
+    skipped += [*not_derived, *_without_prototype(declared, {*generated_schemas, *dict(skipped), *dict(not_derived)})]
     if not generated_schemas:
         reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "expected a REG_OP or an aclnn function"
         raise GenerationError(

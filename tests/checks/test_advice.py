@@ -4,15 +4,54 @@ from __future__ import annotations
 
 import re
 
-from ascend_graph.checks.advice import ADVICE
+import pytest
+import torch
+
+from ascend_graph.checks.advice import ADVICE, SPECIFIC, advice_on, excluding
+from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.checks.opcheck import ALONE, CHECKS
 from ascend_graph.checks.report import CheckReport, CheckResult, CheckState, junit
+from ascend_graph.shapes import parse_relation
 from benchmarks._messages import ROOT, Message
 
 
 def test_each_check_has_advice_that_says_what_to_write() -> None:
     assert ADVICE.keys() == {*CHECKS, *ALONE, "process"}
     assert [name for name, text in ADVICE.items() if not Message("", text, raised=True).says_what_to_write()] == []
+
+
+def test_advice_on_a_message_says_what_to_write() -> None:
+    assert {check for check, _, _ in SPECIFIC} <= ADVICE.keys()
+    assert [text for _, _, text in SPECIFIC if not Message("", text, raised=True).says_what_to_write()] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("DataCopy: unaligned copy: 1 elements of 1 bytes are 1 bytes, no multiple of 32", "DataCopyPad"),
+        ("InitBuffer: 2 buffers of 0 bytes for queue VECIN; both must be above 0", "return early"),
+        ("tiling key 2 is not one of the kernel's; it asks for 1, 3", "TILING_KEY_IS"),
+        ("Op: the tiling function accesses memory through a null or bad pointer", "GetAttrPointer"),
+        ("FreeTensor: the tensor is still in queue VECOUT; DeQue it first", "the line that the message names"),
+    ],
+)
+def test_advice_fits_the_rule_that_was_broken(message: str, advice: str) -> None:
+    assert advice in advice_on("runs", message)
+
+
+@pytest.mark.parametrize(
+    ("relation", "size", "fault", "condition"),
+    [
+        ("x[*s, n] -> y[*s, n]", 3, "12 bytes, no multiple of 32", ": where n % 8 == 0"),
+        ("x[*s] -> y[*s]", 3, "12 bytes, no multiple of 32", ": where numel(x) % 8 == 0"),
+        ("x[*s, n] -> y[*s, n]", 0, "2 buffers of 0 bytes", ": where n > 0"),
+        ("x[*s, n] -> y[*s, n]", 3, "tiling key 2 is not one of the kernel's", ""),
+    ],
+)
+def test_the_condition_that_excludes_a_call_uses_the_relation_s_names(
+    relation: str, size: int, fault: str, condition: str
+) -> None:
+    assert excluding(parse_relation(relation), Sample((torch.ones(size),)), fault) == condition
 
 
 def test_a_report_shows_the_advice_of_what_failed_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -399,6 +400,14 @@ def test_a_planted_fault_is_found(operator: Operator, name: str) -> None:
     assert all(o.message and o.sample for o in report.failures)
 
 
+def test_no_graph_is_compiled_after_a_write_outside_a_tensor(operator: Operator) -> None:
+    """The memory of the process may be damaged: a graph would end it, and the report with it."""
+    report = planted_report(operator, "writes behind its output", every=True)
+    outcomes = {one.check: one for one in report.outcomes}
+    assert outcomes["outside"].state is CheckState.FAILED
+    assert outcomes["ge"].message == "not made after a write outside a tensor, which may end the process"
+
+
 def in_turn(info: Any, in_dims: Any, x: Any, bias: Any = None, **attrs: Any) -> Any:
     """A right rule for torch.vmap."""
     parts = [x.select(in_dims[0], n) if in_dims[0] is not None else x for n in range(info.batch_size)]
@@ -678,3 +687,73 @@ def test_tangents_are_compared_with_differences(operator: Operator, forward: Any
         assert "the tangent of forward mode along a random direction" in found.message
     else:
         assert found.state is CheckState.PASSED, found
+
+
+KEPT = {"fill": "(Tensor(a!) x) -> ()", "join": "(Tensor(a!) out, Tensor[] xs, Tensor index) -> ()"}
+
+
+def fill(x: Any) -> None:
+    x.fill_(3.0)
+
+
+def join(out: Any, xs: Any, index: Any) -> None:
+    out[: index.numel()] = torch.cat(xs)
+
+
+@pytest.fixture
+def in_place() -> Iterator[Callable[..., Any]]:
+    """Define an operator that returns nothing, register it with a relation and undo both."""
+    kept: list[Any] = []
+
+    def make(name: str, kernel: Callable[..., None], shape: str) -> Any:
+        library = torch.library.Library("chk_in_place", "FRAGMENT")
+        library.define(name + KEPT[name])
+        library.impl(name, kernel, "PrivateUse1")
+        op = ascend_graph.register_kernel(eager=getattr(torch.ops.chk_in_place, name), shape=shape)
+        kept.extend((library, op))
+        return op
+
+    yield make
+    for one in reversed(kept):
+        one.unregister() if hasattr(one, "unregister") else one._destroy()
+
+
+def test_an_operator_that_returns_nothing_is_checked_with_tensors_of_any_shape(in_place: Any) -> None:
+    report = opcheck(in_place("fill", fill, "->"), checks=["runs", "layout", "reference"])
+    assert report.ok
+    assert [one.calls > 1 for one in report.outcomes[:2]] == [True, True]
+    assert report.notes == ("x has any shape, the same for all; the relation does not state its shape",)
+
+
+def test_a_kernel_that_ignores_strides_is_found_in_an_operator_that_returns_nothing(in_place: Any) -> None:
+    def packed(x: Any) -> None:
+        x.as_strided((x.numel(),), (1,)).fill_(3.0)
+
+    with pytest.raises(CheckError, match="layout: tensors with gaps"):
+        opcheck(in_place("fill", packed, "->"), reference=fill, checks=["layout"])
+
+
+def test_a_size_that_is_the_sum_over_a_list_is_drawn(in_place: Any) -> None:
+    op = in_place("join", join, "out[max(n) * len(xs), d], xs[i][n[i], d], index[sum(n)] ->")
+    report = opcheck(op, reference=join, checks=["runs", "reference", "recompilations"])
+    assert report.ok
+    assert {one.check: one.calls > 1 for one in report.outcomes} == dict.fromkeys(
+        ("runs", "reference", "recompilations"), True
+    )
+
+
+def test_a_call_that_cannot_be_drawn_is_named_with_its_reason(in_place: Any) -> None:
+    op = in_place("join", join, "out[n, d], xs[i][n, d], index[rank(out)] ->")
+    with pytest.raises(SampleError, match=r"no call to check it with .*cannot choose a size for rank\(out\).*samples="):
+        opcheck(op)
+
+
+def test_refusals_that_differ_in_numbers_alone_are_one_note(operator: Operator) -> None:
+    def even(x: Any, bias: Any = None, **attrs: Any) -> Any:
+        if x.shape[-1] % 2:
+            raise ValueError(f"the last dimension is {x.shape[-1]}; it must be even")
+        return scale(x, bias, **attrs)
+
+    report = opcheck(operator.make(even), checks=["runs"])
+    (note,) = [note for note in report.notes if "must be even" in note]
+    assert re.match(r"refused \d+ calls, first \(.*the last dimension is \d+; it must be even", note)

@@ -100,6 +100,20 @@ def test_regenerating_writes_what_changed_and_keeps_the_authors_files(tmp_path: 
     assert kept.index("[Scale]") > kept.index("# the end")
 
 
+def test_operators_that_a_new_source_lacks_are_named(tmp_path: Path, header: Path) -> None:
+    shapes = {"AddCustom": "x[*s], y[*s] -> z[*s]"}
+    generate_project(tmp_path / "my_ops", header, shapes=shapes)
+    other = tmp_path / "scale.h"
+    other.write_text(SCALE)
+    alone = generate_project(tmp_path / "my_ops", other)
+    assert [name for name, why in alone.skipped if "give its header to --from, too" in why] == [
+        "AddCustom",
+        "AddCustomGrad",
+    ]
+    both = generate_project(tmp_path / "my_ops", [header, other])
+    assert (both.operators, both.skipped) == (("AddCustom", "AddCustomGrad", "Scale"), ())
+
+
 def test_a_project_names_its_operators_to_pytorch(tmp_path: Path, header: Path) -> None:
     generate_project(tmp_path / "my_ops", header)
     text = (tmp_path / "my_ops" / "pyproject.toml").read_text()

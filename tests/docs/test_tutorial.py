@@ -12,6 +12,9 @@ from .pages import DOCS, blocks, environment, run
 PAGES = [
     (DOCS / "tutorial.md", DOCS / "tutorial-wheel.md"),
     (DOCS / "binding.md",),
+    (DOCS / "checking.md",),
+    (DOCS / "registration.md",),
+    (DOCS / "shapes.md",),
     *((page,) for page in sorted((DOCS / "howto").glob("*.md"))),
 ]
 

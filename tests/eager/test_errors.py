@@ -212,6 +212,11 @@ def test_a_failed_definition_leaves_nothing(shape: str | None, error: type[Excep
     assert not hasattr(torch.ops.eager_tests, "add_custom")
 
 
+def test_the_output_that_is_written_in_place_is_its_name_alone(define: Define) -> None:
+    with pytest.raises(EagerError, match=r"x is written in place, .*; write '-> x' instead of '-> x\[\*s\]'"):
+        define("Increment", "x[*s] -> x[*s]")
+
+
 def test_an_operator_that_exists(define: Define) -> None:
     define("AddCustom", ADD)
     with pytest.raises(EagerError, match="eager_tests::add_custom exists already"):

@@ -101,6 +101,20 @@ def test_a_dtype_that_the_prototype_forbids_is_refused_with_the_line_to_write() 
     assert str(complete_relation(quantized, "x[n] -> y[n]: int32")) == "x[n] -> y[n]: int32"
 
 
+@pytest.mark.parametrize("said", ["y[n]: int8", "y[n]: int8 if n > 2 else [0]: float32", "y like x: bfloat16"])
+def test_a_dtype_that_the_prototype_does_not_list_is_refused(said: str) -> None:
+    """The function would be called with a tensor that its kernels do not write."""
+    narrow = prototype(f".INPUT(x, {HALVES}).OUTPUT(y, TensorType({{DT_FLOAT16, DT_FLOAT}}))")
+    with pytest.raises(RelationError, match=r"the output y is \w+ by the relation; expected .*: float16, float32"):
+        complete_relation(narrow, f"x[n] -> {said}")
+
+
+@pytest.mark.parametrize("parameters", ["DT_INT4", "DT_INT4, DT_FLOAT16"])
+def test_a_dtype_without_a_name_in_torch_is_in_tensors_of_any(parameters: str) -> None:
+    packed = prototype(f".INPUT(x, {HALVES}).OUTPUT(y, TensorType({{{parameters}}}))")
+    assert str(complete_relation(packed, "x[n] -> y[n // 2]: int8")) == "x[n] -> y[n // 2]: int8"
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_registered_operator_has_them(dtype: torch.dtype) -> None:
     ascend_graph.load_prototypes(NORM)

@@ -14,6 +14,7 @@ from ascend_graph.checks.calls.samples import DimensionRange, Sample, SampleErro
 from ascend_graph.checks.kinds.operator_checks import reference
 from ascend_graph.checks.kinds.subject import CallRefused, NotApplicable, Subject, Violation
 from ascend_graph.environment import is_active
+from ascend_graph.shapes.relation import parse_relation
 
 #: Parts of an input's shape, the likeliest first.
 _PARTS = ((-1, None), (None, None), (None, 1), (None, -1), (1, None), (-2, None))
@@ -39,6 +40,9 @@ def assume_shapes(subject: Subject, drawer: SampleGenerator) -> list[str]:
     optional = [name for name in unstated if name in drawer.optional()]
     required = [name for name in unstated if name not in optional]
     may_fail = subject.device.type == "cpu" or is_active()
+    notes = _state_shapes(subject, drawer, required) if may_fail and not drawer.relation.inputs else []
+    if notes:
+        unstated, required = optional, []
     if required:
         last = _choose(subject, drawer, required, []) if may_fail else "a failed call would end the work of the device"
         if last:
@@ -47,12 +51,28 @@ def assume_shapes(subject: Subject, drawer: SampleGenerator) -> list[str]:
                 f"likely one is found: {last}. Write a relation that has {required[0]}[…], or give samples="
             )
     missing = [name for name in optional if not may_fail or _choose(subject, drawer, [name], required)]
-    return [
+    return notes + [
         f"{name} is absent in all calls: the relation does not state its shape. Write shape= with {name}[…]"
         if name in missing
         else f"{name} has {drawer.assumed[name]}, which the operator takes; the relation does not state its shape"
         for name in unstated
     ]
+
+
+def _state_shapes(subject: Subject, drawer: SampleGenerator, required: Sequence[str]) -> list[str]:
+    """Draw from a relation with one shape for all inputs if the operator takes it, and return a note for each input.
+
+    A relation without inputs (``->``) is that of an operator that writes its arguments and returns nothing.
+    """
+    before, arguments = drawer.relation, {a.name: a for a in drawer.arguments}
+    lists = {name: f"[i{n}]" if "List[" in str(arguments[name].type) else "" for n, name in enumerate(required)}
+    names = {name: drawer.name(arguments[name]) for name in required}
+    inputs = parse_relation(", ".join(f"{names[name]}{lists[name]}[*s]" for name in required) + " ->").input_tensors
+    drawer.relation = replace(before, input_tensors=inputs)
+    if _trouble(subject, drawer, drawer.optional()):
+        drawer.relation = before
+        return []
+    return [f"{name} has any shape, the same for all; the relation does not state its shape" for name in required]
 
 
 def _choose(subject: Subject, drawer: SampleGenerator, names: Sequence[str], present: Sequence[str]) -> str:

@@ -156,6 +156,8 @@ class SampleGenerator:
         self.parameters: dict[str, Parameter] = {} if op.prototype is None else fed_inputs(op.binding)
         #: Shapes of tensors that the relation does not state, by argument; others are absent.
         self.assumed: Mapping[str, DimensionRange] = {}
+        #: Why the last call was not drawn; empty if none failed.
+        self.trouble = ""
 
     def unstated(self) -> list[str]:
         """Return the tensors of the schema that the relation does not name."""
@@ -236,7 +238,8 @@ class SampleGenerator:
                 if isinstance(shape, list):
                     types[name] = [drawn[0] if isinstance(drawn, list) else drawn] * len(shape)
             self.relation.infer(shapes, types, named)
-        except (NoSampleError, RelationError, ShapeError, TypeError):
+        except (NoSampleError, RelationError, ShapeError, TypeError) as error:
+            self.trouble = str(error)
             return None
         for name in self.assumed.keys() - set(gone):
             assumed = self.assumed[name].shape(shapes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,13 @@ class CallTally:
     def ran(self) -> list[Sample]:
         """Calls that were not refused."""
         return [*self.accepted, *(sample for sample, _ in self.faults)]
+
+    def refusal_notes(self) -> list[str]:
+        """Return a note for each refusal; those that differ in numbers alone are one note with the number of calls."""
+        kinds: dict[str, list[str]] = {}
+        for sample, why in self.refused:
+            kinds.setdefault(re.sub(r"\d+", "#", why), []).append(f"({sample.why}) {sample}: {why}")
+        return [f"refused {f'{len(some)} calls, first ' if len(some) > 1 else ''}{some[0]}" for some in kinds.values()]
 
     def __add__(self, other: CallTally) -> CallTally:
         return CallTally(self.accepted + other.accepted, self.refused + other.refused, self.faults + other.faults)
