@@ -254,6 +254,13 @@ REPORTED = [
         "subgraph in a compiled program",
     ),
     (
+        (
+            "RuntimeError: Failed to auto-generated converter for triton_kernel_wrapper_functional to AscendIR: "
+            "triton_kernel_wrapper_functional is not an instance of OpOverload and does not support"
+        ),
+        "launch of a Triton kernel in a GE graph",
+    ),
+    (
         "TypeError: '>=' not supported between instances of 'ValuePack' and 'int'",
         "size that is not known when a graph is compiled",
     ),

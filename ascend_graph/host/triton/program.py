@@ -124,9 +124,15 @@ def _names(module: Module) -> set[str]:
 
 
 def _waits(module: Module) -> bool:
-    """Return whether a program may wait for another one: it repeats something until an atomic operation lets it go on."""
+    """Return whether a program may wait for another one: by volatile loads, or until an atomic operation lets it go on."""
     names = _names(module)
-    return "scf.while" in names and not names.isdisjoint(("tt.atomic_rmw", "tt.atomic_cas"))
+    repeated = "scf.while" in names and not names.isdisjoint(("tt.atomic_rmw", "tt.atomic_cas"))
+    return repeated or any(
+        operation.attributes.get("isVolatile")
+        for function in module.functions.values()
+        for operation in _operations(function)
+        if operation.name == "tt.load"
+    )
 
 
 __all__ = ["Program", "TritonProgramError"]

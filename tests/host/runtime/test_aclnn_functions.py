@@ -14,10 +14,10 @@ import torch
 from ascend_graph.environment import HostRuntimeError, toolkit_directory
 from ascend_graph.host.kernels import find_host_kernel
 from ascend_graph.host.kernels.input_shapes import documented_shapes
-from ascend_graph.host.runtime.aclnn_functions.call import _Bound, prepare
+from ascend_graph.host.runtime.aclnn_functions.call import NullParameterError, _Bound, prepare
 from ascend_graph.host.runtime.aclnn_functions.dtypes import documented_dtypes
 from ascend_graph.host.runtime.aclnn_functions.source import source
-from ascend_graph.host.runtime.aclnn_functions.table import Function, TableError, functions, read
+from ascend_graph.host.runtime.aclnn_functions.table import C_TYPES, Function, TableError, functions, read
 from ascend_graph.shapes import parse_relation
 
 PARAM_NULLPTR, PARAM_INVALID = 161001, 161002
@@ -250,6 +250,31 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
 def test_a_required_input_must_not_be_null(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:
     assert rms_norm(library, torch.randn(3, 8), None, torch.empty(3, 8), torch.empty(3, 1)) == PARAM_NULLPTR
     assert "aclnnRmsNorm: gamma must not be null" in recent_error().decode()
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter"),
+    [("FlashAttentionScore", "inputLayout"), ("FlashAttentionScore", "attentionOut"), ("ChunkGatedDeltaRule", "out")],
+)
+def test_required_attrs_and_outputs_must_not_be_null(function: str, parameter: str) -> None:
+    values = {"aclTensor": torch.zeros(4, 4), "string": "BSH", "aclIntArray": [1], "bool": False}
+    parameters = functions()[function].parameters
+    without = functions()[function].absent
+    arguments = [None if p.name in (parameter, *without) else values.get(p.type, 1) for p in parameters]
+    with pytest.raises(NullParameterError, match=f"aclnn{function}: {parameter} must not be null"):
+        prepare(function, arguments)
+
+
+@pytest.mark.parametrize("function", [f for f in functions().values() if f.is_exported], ids=lambda f: f.name)
+def test_a_call_of_nulls_is_refused(library: ctypes.CDLL, function: Function) -> None:
+    numbers = {"double": ctypes.c_double(0), "float": ctypes.c_float(0), "bool": ctypes.c_bool(False)}
+    pointers = {*C_TYPES} - {*numbers, "int64_t", "int32_t", "int8_t", "aclDataType"}
+    arguments = [None if p.type in pointers else numbers.get(p.type, ctypes.c_int64(0)) for p in function.parameters]
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    first_phase = getattr(library, f"{function.symbol}GetWorkspaceSize")
+    assert first_phase(*arguments, ctypes.byref(size), ctypes.byref(executor)) in (PARAM_NULLPTR, PARAM_INVALID)
+    assert first_phase(*arguments, None, ctypes.byref(executor)) == PARAM_NULLPTR
+    assert first_phase(*arguments, ctypes.byref(size), None) == PARAM_NULLPTR
 
 
 def test_a_kernel_that_computes_too_little_leaves_no_output_as_it_was() -> None:

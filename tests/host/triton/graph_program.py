@@ -24,6 +24,10 @@ ascend_graph.register_op("TritonScaledAdd", eager=scaled_add._opoverload)
 x, y = torch.randn(300).npu(), torch.randn(300).npu()
 expected = (x * 2 + y) * 3
 assert torch.allclose(scaled_add(x, y, 2.0) * 3, expected)
-compiled = torch.compile(lambda a, b: scaled_add(a, b, 2.0) * 3, backend=torchair.get_npu_backend(), fullgraph=True)
-assert torch.allclose(compiled(x, y), expected)
+for dynamic in (False, True):
+    compiled = torch.compile(
+        lambda a, b: scaled_add(a, b, 2.0) * 3, backend=torchair.get_npu_backend(), fullgraph=True, dynamic=dynamic
+    )
+    assert torch.allclose(compiled(x, y), expected)
+    assert torch.allclose(compiled(x[:170], y[:170]), expected[:170])
 print("equal")

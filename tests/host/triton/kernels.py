@@ -163,6 +163,17 @@ def exchange(arrived, x, out):
 
 
 @triton.jit
+def count_followers(counts):
+    """Each program waits for the next one with plain volatile loads."""
+    program = tl.program_id(0)
+    followers = 0
+    if program + 1 < tl.num_programs(0):
+        while followers == 0:
+            followers = tl.load(counts + program + 1, volatile=True)
+    tl.store(counts + program, followers + 1)
+
+
+@triton.jit
 def all_write(out):
     tl.store(out, tl.program_id(0))
 

@@ -22,6 +22,7 @@ KERNELS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "largest_and_where": ({"x": "*fp32", "values": "*fp32", "places": "*i32"}, {"columns": 8}),
     "collatz": ({"x": "*i32", "steps": "*i32", "n": "i32"}, {}),
     "count_up": ({"counter": "*i32", "tickets": "*i32"}, {}),
+    "count_followers": ({"counts": "*i32"}, {}),
     "exchange": ({"arrived": "*i32", "x": "*i32", "out": "*i32"}, {}),
 }
 

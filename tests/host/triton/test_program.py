@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from ascend_graph.host.time_limit import within_limit
 from ascend_graph.host.triton.elements import from_memory, to_memory
 from ascend_graph.host.triton.ir import TritonProgramError
 from ascend_graph.host.triton.memory import Extent, KernelMemory, TritonKernelError
@@ -83,6 +84,13 @@ def test_programs_wait_for_earlier_and_later_ones() -> None:
     arrived, x = torch.zeros(1, dtype=torch.int32), torch.arange(40, dtype=torch.int32)
     launch("exchange", (40, 1, 1), arrived, x, torch.zeros(40, dtype=torch.int32))
     assert x.tolist() == [2 * i for i in reversed(range(40))]
+
+
+def test_programs_wait_with_volatile_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_KERNEL_TIMEOUT", "20")
+    counts = torch.zeros(12, dtype=torch.int32)
+    within_limit("count_followers", lambda: launch("count_followers", (12, 1, 1), counts))
+    assert counts.tolist() == [*range(12, 0, -1)]
 
 
 def test_error_of_one_program_ends_those_that_wait_for_it() -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -238,9 +239,15 @@ class _Bound:
         for name in self.function.absent:
             if not is_absent(values[name]):
                 raise HostRuntimeError(f"{self.function.symbol}: {name} is not supported on the host; null, and 0, are")
-        for reader, required, _ in self.inputs:
-            if required and reader is not None and reader(values) is None:
-                raise NullParameterError(f"{self.function.symbol}: {required} must not be null")
+        inputs = (text for reader, text, _ in self.inputs if text and reader is not None and reader(values) is None)
+        attrs = (
+            ast.unparse(self.function.attrs[name])
+            for name, reader in self.attrs
+            if name in self.kernel.required_attrs and reader(values) is None
+        )
+        outputs = (o.name for o in self.function.outputs if o.name and not o.optional and values[o.name] is None)
+        if null := next(chain(inputs, attrs, outputs), None):
+            raise NullParameterError(f"{self.function.symbol}: {null} must not be null")
 
     def _check_formats(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
@@ -326,8 +333,6 @@ class _Call:
             target = self.values[output.name]
             if output.optional and (is_absent(target) or is_absent(result)):
                 continue
-            if target is None:
-                raise NullParameterError(f"{self.bound.function.symbol}: {output.name} must not be null")
             whole = packed(result, 2) if is_int4(target) and result.dtype is INT4 else result
             written.append((number, output, target, whole))
         return written
