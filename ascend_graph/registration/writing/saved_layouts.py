@@ -27,7 +27,9 @@ def _with_stride(x: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
 
 _library.impl("with_stride", _with_stride, "CompositeExplicitAutograd")
 torch.library.register_fake(
-    "ascend_graph::with_stride", lambda x, stride: torch.empty_strided(x.shape, stride, dtype=x.dtype, device=x.device), lib=_library
+    "ascend_graph::with_stride",
+    lambda x, stride: torch.empty_strided(x.shape, stride, dtype=x.dtype, device=x.device),
+    lib=_library,
 )
 
 
