@@ -263,26 +263,42 @@ def test_training_with_a_compiled_optimizer(name: str) -> None:
 
 
 DROPOUT = """
-import torch, torch_npu, torchair, warnings
+import sys, torch, torch_npu, torchair, warnings
 import torch.nn.functional as F
 warnings.simplefilter("ignore")
 torch.npu.manual_seed(0)
-x = torch.ones(64, 64, device="npu", requires_grad=True)
-run = torch.compile(lambda x: F.dropout(x, 0.25, True), backend=torchair.get_npu_backend(), dynamic=False)
-y, z = run(x), run(x)
-kept = y.detach() != 0
-assert torch.allclose(y.detach()[kept].cpu(), torch.tensor(1 / 0.75))
-assert 0.7 < kept.float().mean().item() < 0.8
-assert not torch.equal(y.detach().cpu(), z.detach().cpu())
-y.sum().backward()
-assert torch.equal(x.grad.cpu() != 0, kept.cpu())
+for name in sys.argv[1:]:
+    torch._dynamo.reset()
+    x = torch.ones(64, 65, device="npu", requires_grad=True)
+    backend = torchair.get_npu_backend() if name == "ge" else name
+    run = torch.compile(lambda x: F.dropout(PROGRAM, 0.25, True), backend=backend, dynamic=False)
+    y = run(x)
+    kept = y.detach().clone() != 0
+    assert torch.allclose(y.detach()[kept].cpu(), torch.tensor(1 / 0.75))
+    assert 0.7 < kept.float().mean().item() < 0.8
+    y.sum().backward()
+    assert torch.equal(x.grad.cpu() != 0, kept.cpu())
+    assert not torch.equal(run(x).detach().cpu() != 0, kept.cpu())
 """
 
 
-def test_dropout_keeps_the_expectation_and_its_mask_in_the_gradient() -> None:
+OF_AN_INPUT = pytest.mark.xfail(strict=True, reason="dropout-of-an-input of docs/wheel-faults.md")
+
+
+@pytest.mark.parametrize(
+    ("program", "backends"),
+    [
+        ("x * 1.0", ("ge",)),
+        ("x * 1.0", ("npugraph_ex",)),
+        ("x", ("ge", "npugraph_ex")),
+        pytest.param("x", ("npugraph_ex",), marks=OF_AN_INPUT),
+    ],
+)
+def test_dropout_keeps_the_expectation_and_its_mask_in_the_gradient(program: str, backends: tuple[str, ...]) -> None:
     """In a process of its own: torchair and npugraph_ex register rival meta functions of native_dropout, and the
     last wins."""
-    done = preloaded.run([sys.executable, "-c", DROPOUT], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", DROPOUT.replace("PROGRAM", program), *backends]
+    done = preloaded.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -193,6 +193,42 @@ def test_an_expanded_input_is_returned(ops: SimpleNamespace) -> None:
         torch.testing.assert_close(turned.cpu(), x.expand(3, 4).t())
 
 
+#: Views whose dimensions are in another order in memory, of a tensor of 4 by 6.
+ORDERS: dict[str, Callable[[T], T]] = {
+    "transposed": lambda x: x.t(),
+    "permuted": lambda x: x.view(4, 2, 3).permute(1, 2, 0),
+    "a transposed part": lambda x: x[:, ::2].t(),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_gradient_keeps_what_is_computed_of_an_input_with_strides(ops: SimpleNamespace, order: str) -> None:
+    program = compiled(lambda x, w: ops.scale(x.clone(), w) * x.clone() * torch.sin(w))
+    for n in range(3):
+        x, w = ((ORDERS[order](numbers(4, 6) + n + k)) for k in range(2))
+        given, scale = (ORDERS[order]((numbers(4, 6) + n + k).npu()).detach().requires_grad_() for k in range(2))
+        program(given, scale).sum().backward()
+        assert given.grad is not None
+        assert scale.grad is not None
+        torch.testing.assert_close(given.grad.cpu(), 2 * x * w * w.sin())
+        torch.testing.assert_close(scale.grad.cpu(), x * x * (w.sin() + w * w.cos()))
+
+
+@pytest.mark.skipif("CAPTURES" in os.environ, reason="the option is npugraph_ex's")
+def test_a_gradient_of_an_input_with_strides_may_change_its_size(ops: SimpleNamespace) -> None:
+    program = torch.compile(
+        lambda x: ops.scale(x.clone(), x) * x.clone(),
+        backend="npugraph_ex",
+        dynamic=True,
+        options={"reuse_graph_pool_in_same_fx": False},
+    )
+    for rows in (3, 5, 4):
+        x = numbers(rows, 4).npu().t().detach().requires_grad_()
+        program(x).sum().backward()
+        assert x.grad is not None
+        torch.testing.assert_close(x.grad.cpu(), 3 * numbers(rows, 4).t() ** 2)
+
+
 class _Cached(torch.nn.Module):
     def __init__(self, cache: str) -> None:
         import npugraph_ex.inference  # TorchAir's own captures are not possible after it
@@ -219,6 +255,16 @@ def test_graphs_that_are_kept_return_views_of_the_callers_tensor(ops: SimpleName
             torch.testing.assert_close(scaled.cpu(), (numbers(3, 4) + n) * numbers(3, 4))
         assert [x[0, 0].item() for x in given] == [1, 2, 3]
         assert list(tmp_path.rglob("compiled_module"))
+
+
+@pytest.mark.skipif("CAPTURES" in os.environ, reason="npugraph_ex keeps graphs by functions of its own")
+def test_graphs_that_are_kept_take_inputs_with_strides(ops: SimpleNamespace, tmp_path: Path) -> None:
+    for _ in ("compiled", "from the cache"):
+        program, w = _Cached(str(tmp_path)), numbers(4, 3).npu()
+        for n in range(3):
+            scaled, part = program(numbers(3, 4).npu().t() + n, w)
+            torch.testing.assert_close(scaled.cpu(), (numbers(3, 4).t() + n) * numbers(4, 3))
+            torch.testing.assert_close(part.cpu(), (numbers(3, 4).t() + n)[1:])
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def compile_with_returned_inputs(
     """
     (output,) = module.graph.find_nodes(op="output")
     returned: list[Any] = list(output.args[0])
-    outside = [n for n, node in enumerate(returned) if not isinstance(node, fx.Node) or _lies_in_an_input(node)]
+    outside = [n for n, node in enumerate(returned) if not isinstance(node, fx.Node) or lies_in_an_input(node)]
     if not outside:
         return compile_graph(module, inputs)
     inside = [n for n in range(len(returned)) if n not in outside]
@@ -81,7 +81,7 @@ def _in_order(places: Sequence[int], values: Sequence[Any]) -> list[Any]:
     return [value for _, value in sorted(zip(places, values, strict=True), key=operator.itemgetter(0))]
 
 
-def _lies_in_an_input(node: Any) -> bool:
+def lies_in_an_input(node: Any) -> bool:
     """Return whether a tensor is an input, or is made of one by views alone."""
     while isinstance(node, fx.Node) and node.op == "call_function":
         call: Any = node.args[0] if node.target is operator.getitem else node
@@ -140,7 +140,7 @@ def _without_unread_inputs(module: fx.GraphModule) -> list[int]:
     given = []
     positions = {node: n for n, node in enumerate(module.graph.find_nodes(op="placeholder"))}
     for node in reversed(module.graph.nodes):
-        if not node.users and _lies_in_an_input(node):
+        if not node.users and lies_in_an_input(node):
             module.graph.erase_node(node)
         elif node in positions:
             given.append(positions[node])

@@ -80,10 +80,10 @@ def _in_its_layout(graph: fx.Graph, writer: fx.Node, base: fx.Node) -> fx.Node:
     value = base.meta.get("val")
     if base.op != "call_function" or not isinstance(value, torch.Tensor) or _is_written(base):
         return base
-    if base.target not in _COPIES and _is_contiguous(value):
+    if base.target not in _COPIES and is_contiguous(value):
         return base
     with graph.inserting_before(writer):
-        stride = [_computed(graph, step, base) for step in value.stride()]
+        stride = [computed(graph, step, base) for step in value.stride()]
         made = graph.call_function(torch.ops.ascend_graph.in_layout.default, (base, stride))
     with value.fake_mode:  # type: ignore[attr-defined]
         made.meta["val"] = _in_layout(value, value.stride(), copied=False)
@@ -95,7 +95,8 @@ def _is_written(base: fx.Node) -> bool:
     return base.target is operator.getitem and isinstance(base.args[0], fx.Node) and is_mutation(base.args[0])
 
 
-def _is_contiguous(value: torch.Tensor) -> bool:
+def is_contiguous(value: torch.Tensor) -> bool:
+    """Return whether a traced tensor is contiguous for all of its sizes."""
     from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 
     steps: list[Any] = [1] if value.dim() else []
@@ -104,7 +105,7 @@ def _is_contiguous(value: torch.Tensor) -> bool:
     return statically_known_true(sym_eq(tuple(value.stride()), tuple(reversed(steps))))
 
 
-def _computed(graph: fx.Graph, value: Any, owner: fx.Node) -> Any:
+def computed(graph: fx.Graph, value: Any, owner: fx.Node) -> Any:
     """Return a number as an argument of a node: symbols are read from the graph's inputs.
 
     Raises:

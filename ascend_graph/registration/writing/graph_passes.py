@@ -26,6 +26,7 @@ from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 from ascend_graph.registration.writing.offsets import compute_offsets
+from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
 
 #: Packages of TorchAir's compilers; the second is loaded once a program is compiled for it.
 _PACKAGES = ("torchair", "npugraph_ex")
@@ -108,6 +109,9 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
+        if captured and registered and not _is_gradient(graph.graph):
+            ready = _copied(ready)
+            keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_graph, ready, example_inputs)
         compiled = compile_graph(ready, example_inputs)

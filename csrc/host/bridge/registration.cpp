@@ -65,13 +65,38 @@ bool keeps_its_kernel(const std::string& name) {
     return kept.count(name) != 0;
 }
 
+// Weights of the bits of a byte, the first element in the lowest one.
+at::Tensor places_of_bits(const at::Tensor& bytes) { return at::arange(8, bytes.options()); }
+
+// A bit for each element, in bytes up to a multiple of 128 bits, as aclnnDropoutGenMaskV2 makes them.
+at::Tensor packed(const at::Tensor& mask) {
+    const int64_t bytes = (mask.numel() + 127) / 128 * 16;
+    const at::Tensor bits = at::zeros({bytes * 8}, mask.options().dtype(at::kByte));
+    bits.narrow(0, 0, mask.numel()).copy_(mask.reshape(-1));
+    return bits.view({bytes, 8}).bitwise_left_shift(places_of_bits(bits)).sum(1, false, at::kByte);
+}
+
+at::Tensor unpacked(const at::Tensor& mask, const at::Tensor& like) {
+    const at::Tensor bits = mask.unsqueeze(1).bitwise_right_shift(places_of_bits(mask)).bitwise_and(1);
+    return bits.reshape(-1).narrow(0, 0, like.numel()).reshape(like.sizes()).to(like.scalar_type());
+}
+
 // The one operator that draws random numbers without taking a generator and has a CPU kernel of its own, as
-// every device has: made of one that takes it, and so draws from the device's, and can be captured.
+// every device has: made of one that takes it, and so draws from the device's, and can be captured. Its mask
+// is a device's, bits in bytes, which graphs are compiled for; PyTorch's second derivative, which graphs do
+// not ask for, takes a mask of the input's shape.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
     if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
     const at::Tensor mask = at::empty_like(input, at::kFloat).uniform_().lt_(1 - p).to(at::kBool);
-    return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
+    const bool whole = p == 0 || p == 1 || at::GradMode::is_enabled();
+    return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), whole ? mask : packed(mask)};
+}
+
+at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+    const at::Tensor kept =
+        mask.scalar_type() == at::kByte ? unpacked(mask, grad) : mask.to(grad.scalar_type());
+    return grad.mul(kept.mul(scale));
 }
 
 // As torch_npu composes it: PyTorch's draws other numbers than dropout does, and cannot be captured.
@@ -139,6 +164,8 @@ struct Libraries {
         if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) return;
         if (op.operator_name() == c10::OperatorName("aten::native_dropout", "")) {
             backend.impl("native_dropout", &native_dropout);
+        } else if (op.operator_name() == c10::OperatorName("aten::native_dropout_backward", "")) {
+            backend.impl("native_dropout_backward", &native_dropout_backward);
         } else if (op.operator_name() == c10::OperatorName("aten::_lazy_clone", "")) {
             backend.impl("_lazy_clone", &lazy_clone);
         } else if (composite) {

@@ -218,6 +218,23 @@ def test_successive_calls_are_independent() -> None:
     assert x.unique().numel() > x.numel() - 8  # of 2^24 floats
 
 
+@pytest.mark.parametrize("shape", [(), (16,), (5, 30)])
+def test_a_dropout_mask_has_a_bit_for_each_element(shape: tuple[int, ...]) -> None:
+    x = torch.ones(shape, device="npu", dtype=torch.float16)
+    with torch.no_grad():
+        y, mask = torch.native_dropout(x, 0.25, True)
+    assert (mask.dtype, mask.shape) == (torch.uint8, (-(-x.numel() // 128) * 16,))
+    assert torch.equal(torch.ops.aten.native_dropout_backward(x, mask, 1 / 0.75), y)
+
+
+def test_dropout_is_differentiated_twice() -> None:
+    x = torch.full((16,), 3.0, device="npu", requires_grad=True)
+    y = torch.nn.functional.dropout(x**2)
+    (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.sum(), x)
+    assert torch.equal(second, y.detach() * 2 / 9)
+
+
 def test_dropout_in_place_draws_what_dropout_draws() -> None:
     x = torch.ones(64, device="npu", requires_grad=True)
     torch.manual_seed(3)

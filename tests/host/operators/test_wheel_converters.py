@@ -1,0 +1,97 @@
+"""ATen operators that TorchAir's converters compute otherwise, or refuse, in GE graphs (docs/wheel-faults.md).
+
+Each test fails once the wheel does better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_npu
+import torchair
+
+T = torch.Tensor
+pytestmark = [
+    pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+def _in_ge(function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=dynamic)
+
+
+#: Programs that compute other values, with their argument.
+OTHER_VALUES: dict[str, tuple[Callable[[T], T], T]] = {
+    "integers < a float": (lambda x: x < 1.5, torch.arange(4)),
+    "integers >= a float": (lambda x: x >= 1.5, torch.arange(4)),
+    "padding of avg_pool1d": (lambda x: F.avg_pool1d(x, 2, 1, 1), torch.ones(1, 1, 4).half()),
+    "padding of avg_pool2d": (lambda x: F.avg_pool2d(x, 2, 1, 1), torch.ones(1, 1, 4, 4).half()),
+    "indices of max_pool2d": (
+        lambda x: F.max_pool2d(x, 2, 1, return_indices=True)[1],
+        torch.arange(12.0).reshape(1, 1, 3, 4) / 2,
+    ),
+}
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="docs/wheel-faults.md, other values")
+@pytest.mark.parametrize("name", OTHER_VALUES)
+def test_values_are_those_of_pytorch(name: str) -> None:
+    program, x = OTHER_VALUES[name]
+    assert torch.equal(_in_ge(program)(x.npu()).cpu(), program(x))
+
+
+#: Their siblings, which are right.
+RIGHT: dict[str, tuple[Callable[[T], T], T]] = {
+    "integers > a float": (lambda x: x > 1.5, torch.arange(4)),
+    "integers <= a float": (lambda x: x <= 1.5, torch.arange(4)),
+    "integers == a float": (lambda x: x == 1.5, torch.arange(4)),
+    "floats < a float": (lambda x: x < 1.5, torch.arange(4.0)),
+    "padding of float32": (lambda x: F.avg_pool2d(x, 2, 1, 1), torch.ones(1, 1, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_values_of_siblings_are_those_of_pytorch(name: str) -> None:
+    program, x = RIGHT[name]
+    assert torch.equal(_in_ge(program)(x.npu()).cpu(), program(x))
+
+
+#: Programs that are refused, with their argument and the message.
+REFUSED: dict[str, tuple[Callable[[T], T], T, str]] = {
+    "a view of smaller elements": (
+        lambda x: x.view(torch.uint8) + 1,
+        torch.ones(3, 4),
+        r"NetOutput: \[3, 4, 4\] is not equal to FX graph NetOutput: \[3, 16\]",
+    ),
+    "a returned real part": (torch.real, torch.ones(3, 4, dtype=torch.complex64), "incorrect out shape"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_views_that_ge_graphs_refuse(name: str) -> None:
+    program, x, message = REFUSED[name]
+    with pytest.raises((RuntimeError, AssertionError), match=message):
+        _in_ge(program)(x.npu())
+
+
+@pytest.mark.parametrize("specialized", [False, True])
+def test_a_float_of_python_in_the_gradient_of_a_dynamic_graph(
+    specialized: bool,
+) -> None:
+    """The forward graph keeps the float for the gradient on the device, whose graph was compiled for the host."""
+    x, y = (torch.ones(3, 4).npu().requires_grad_() for _ in range(2))
+    with torch._dynamo.config.patch(specialize_float=specialized):
+        total = _in_ge(lambda x, y, k: x * k + y, dynamic=True)(x, y, 0.5).sum()
+        if not specialized:
+            with pytest.raises(RuntimeError, match=r"expecting placement type .* to be \[Host\], but got \[DEVICE\]"):
+                total.backward()
+            return
+        total.backward()
+    assert x.grad is not None
+    assert x.grad.unique().tolist() == [0.5]
