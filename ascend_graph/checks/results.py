@@ -27,7 +27,7 @@ class CallResult:
     def of(returned: Any, arguments: Sequence[torch.Tensor], names: Sequence[str] = ()) -> CallResult:
         """Copy a call's returns and its current tensor arguments to the CPU."""
         copied = tree_map_only(torch.Tensor, _to_cpu, leaves(returned))
-        whole = returned if isinstance(returned, tuple) else (returned,)
+        whole = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
         positions = [n for n, one in enumerate(whole) for _ in range(1 if one is None else len(leaves(one)))]
         return CallResult(tuple(copied), tuple(map(_to_cpu, arguments)), tuple(positions), tuple(names))
 
