@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -71,7 +71,7 @@ class KernelWrites:
     unknown: set[int] = field(default_factory=set)
 
 
-def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
+def kernel_writes(name: str, files: Iterable[Path]) -> KernelWrites | None:
     """Return what a kernel writes; None if its source is not found, or several kernels have the name."""
     found = []
     for path in files:

@@ -73,7 +73,7 @@ def stand_in(marked: Any, unmarked: Any) -> StandIn:
 
     meta = None
     if existing_meta(unmarked) is None:
-        meta = register_meta(unmarked, lambda *args, **kwargs: marked(*args, **kwargs))
+        meta = register_meta(unmarked, marked)
     earlier = unmarked.python_key_table.pop(FunctionalTensorMode, None)
     unmarked.py_impl(FunctionalTensorMode)(replaced)
     forget_kernels(unmarked)
@@ -100,8 +100,12 @@ def check_marks(marked: Any, unmarked: Any) -> None:
             f"{marked.qualified_name}: its schema {marked.text} differs from {other.text}; expected the same arguments and "
             "returns, with Tensor(a!) at what is written"
         )
-    lost = [one.name for one, theirs in zip(marked.arguments, other.arguments, strict=True) if theirs.mutated > one.mutated]
-    if lost or not any(one.mutated > theirs.mutated for one, theirs in zip(marked.arguments, other.arguments, strict=True)):
+    lost = [
+        one.name for one, theirs in zip(marked.arguments, other.arguments, strict=True) if theirs.mutated > one.mutated
+    ]
+    if lost or not any(
+        one.mutated > theirs.mutated for one, theirs in zip(marked.arguments, other.arguments, strict=True)
+    ):
         raise SchemaError(
             f"{marked.qualified_name}: its schema marks {', '.join(lost) + ' less' if lost else 'nothing more'} than {other.text}; expected "
             f"Tensor(a!) at what is written. Without such an argument pass {other.qualified_name} itself as eager="
