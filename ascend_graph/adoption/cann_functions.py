@@ -51,7 +51,8 @@ def roles_of(name: str, known: Known, kernel_files: Sequence[Path] = ()) -> str:
         if not states_writes(function):
             raise NoBindingError(f"{name} is called, and {source} does not tell which tensor it writes")
     elif prototype is not None:
-        roles, source = _with_kernel(_generated(prototype), prototype, kernel_files), prototype.place
+        roles, source = _generated(prototype), prototype.place
+        roles = _with_kernel(roles, prototype, kernel_files, known.extensions.root)
     else:
         roles, source = cann_functions().get(name, ""), "CANN's headers"
         if not roles:
@@ -61,13 +62,13 @@ def roles_of(name: str, known: Known, kernel_files: Sequence[Path] = ()) -> str:
     return roles
 
 
-def _with_kernel(roles: str, prototype: OpPrototype, kernel_files: Sequence[Path]) -> str:
+def _with_kernel(roles: str, prototype: OpPrototype, kernel_files: Sequence[Path], root: Path) -> str:
     """Return the roles with the inputs that a prototype's own kernel writes.
 
     Raises:
         NoBindingError: The prototype has no output, and what its kernel does with an input is not understood.
     """
-    kernel = kernel_writes(snake_case(prototype.op_type), kernel_files)
+    kernel = kernel_writes(snake_case(prototype.op_type), kernel_files, root / prototype.file)
     tensors = [n for n, role in enumerate(roles) if role != "."]
     if kernel is None or kernel.count - len(tensors) not in (0, 1, 2):  # workspace and tiling come last
         return roles

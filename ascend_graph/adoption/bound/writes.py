@@ -346,7 +346,8 @@ class _Walker(MemoryWalker):
         missed = self.launched - {name for name, _ in launched}
         for name, given in [*launched, *((one, None) for one in sorted(missed))]:
             taken = [self.memory(expression(one)) for one in given or ()]
-            kernel = kernel_writes(name, self.findings.kernel_files) if given is not None else None
+            caller = self.known.extensions.root / self.function.file
+            kernel = kernel_writes(name, self.findings.kernel_files, caller) if given is not None else None
             if kernel is None or kernel.count != len(taken):
                 self.problem(f"it launches {name}, and nothing here tells what that kernel writes")
                 continue
