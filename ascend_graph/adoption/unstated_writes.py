@@ -44,66 +44,69 @@ def unstated_writes(
         if not silent or (definition.inferred and function is not None):
             return UnstatedWrites()
         return UnstatedWrites(
-            _marked(schema, {}, {}),
+            _marked(schema, [], {}),
             f"its schema says that nothing is written, and its C++ kernel is not found here{_MARK}",
         )
     writes = writes_of(function, findings, known)
-    found = {n: f"a{n}" for n in sorted(writes.written) if schema.arguments[n].is_tensor}
-    more = [schema.arguments[n].name for n in found if not schema.arguments[n].mutated]
+    more = [n for n, one in enumerate(schema.arguments) if n in writes.written and one.is_tensor and not one.mutated]
     problem = next(iter(writes.problems), "")
-    if not more:
-        if silent and problem:
-            return UnstatedWrites(
-                _marked(schema, {}, {}), f"its schema says that nothing is written, and {problem}{_MARK}"
-            )
-        evidence = "it writes no tensor; its calls stay in graphs" if silent else ""
-        return UnstatedWrites(evidence=evidence)
-    names = ", ".join(more)
     try:
-        marked = _marked(schema, found, _aliases(schema, computed, found, writes))
+        aliases = _aliases(schema, computed, writes, more)
     except ValueError as error:
-        problem = problem or str(error)
-        marked = _marked(schema, found, {})
-    if problem:
-        return UnstatedWrites(marked, f"it writes {names}, which its schema does not say, and {problem}{_MARK}")
-    how = f" by {', '.join(sorted(writes.called))}" if writes.called else ""
-    return UnstatedWrites(marked, "", f"written{how}, which the schema does not say: {names}")
+        aliases, problem = {}, problem or str(error)
+    names = ", ".join(schema.arguments[n].name for n in more)
+    if problem and (more or silent):
+        said = (
+            f"it writes {names}, which its schema does not say" if more else "its schema says that nothing is written"
+        )
+        return UnstatedWrites(_marked(schema, more, aliases), f"{said}, and {problem}{_MARK}")
+    if not more and not aliases:
+        return UnstatedWrites(evidence="it writes no tensor; its calls stay in graphs" if silent else "")
+    how = f" by {', '.join(sorted(writes.called))}" if writes.called and more else ""
+    said = [f"written{how}, which the schema does not say: {names}"] if more else []
+    said += (
+        ["returned, which the schema does not say: " + ", ".join(schema.arguments[n].name for n in aliases.values())]
+        if aliases
+        else []
+    )
+    return UnstatedWrites(_marked(schema, more, aliases), "", "; ".join(said))
 
 
-def _aliases(schema: OpSchema, computed: Outcome, letters: dict[int, str], writes: Writes) -> dict[int, str]:
-    """Return the letter of each return that is a written argument.
+def _aliases(schema: OpSchema, computed: Outcome, writes: Writes, more: list[int]) -> dict[int, int]:
+    """Return the written argument that a return is, and that the schema does not say, by position.
 
     Raises:
         ValueError: A return is one in some calls.
     """
-    if not writes.returned & {*letters}:
-        return {}
     positions = {one.name: n for n, one in enumerate(schema.arguments)}
+    written = {*more} | {n for n, one in enumerate(schema.arguments) if one.mutated}
     returned = computed.returned
     items = returned.items if isinstance(returned, Several) else (returned,)
-    if len(items) != len(schema.returns):
-        raise ValueError("it may return it")
-    found = {}
-    for number, value in enumerate(items):
-        if isinstance(value, Input) and positions.get(value.name) in letters:
-            found[number] = letters[positions[value.name]]
-        elif mentions(value):
+    known = len(items) == len(schema.returns) and not any(one.alias_of for one in schema.returns)
+    found: dict[int, int] = {}
+    for number, value in enumerate(items if known else ()):
+        if isinstance(value, Input) and positions.get(value.name) in written:
+            found[number] = positions[value.name]
+        elif mentions(value) and writes.returned & {*more}:
             raise ValueError("it returns an argument, or a view of one, in some calls")
+    if not known and writes.returned & {*more}:
+        raise ValueError("it may return it")
     return found
 
 
-def _marked(schema: OpSchema, letters: dict[int, str], aliases: dict[int, str]) -> OpSchema:
-    """Return the schema of an operator of another namespace, with marks at arguments and returns by position."""
+def _marked(schema: OpSchema, more: list[int], aliases: dict[int, int]) -> OpSchema:
+    """Return the schema of an operator of another namespace, with marks at written and returned arguments by position."""
     namespace, _, name = schema.name.partition("::")
     head, _, returns = schema.text[schema.text.index("(") :].rpartition("->")
-    for n, letter in letters.items():
-        head = re.sub(rf"\bTensor(?=[\[\]?\d]*\s+{re.escape(schema.arguments[n].name)}\b)", f"Tensor({letter}!)", head)
+    prefix = "w" if re.search(r"\(a\d", schema.text) else "a"
+    for n in sorted({*more, *aliases.values()}):
+        declared = rf"\bTensor(?:\([^()]*\)|!)?(?=[\[\]?\d]*\s+{re.escape(schema.arguments[n].name)}\b)"
+        head = re.sub(declared, f"Tensor({prefix}{n}!)", head)
     text = returns.strip()
     if aliases:
         parts = split(text[1:-1] if text.startswith("(") else text)
-        parts = [
-            p.strip().replace("Tensor", f"Tensor({aliases[n]}!)", 1) if n in aliases else p for n, p in enumerate(parts)
-        ]
+        for number, n in aliases.items():
+            parts[number] = parts[number].strip().replace("Tensor", f"Tensor({prefix}{n}!)", 1)
         text = f"({', '.join(parts)})" if text.startswith("(") else parts[0]
     overload = f"_{schema.overload}" if schema.overload else ""
     return parse_schema(f"{namespace}{SUFFIX}::{name}{overload}{head.strip()} -> {text}")

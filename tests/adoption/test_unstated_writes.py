@@ -86,8 +86,14 @@ def test_an_operator_that_only_reads_is_registered_as_it_is(adopted: Adopt) -> N
         ("cache.copy_(x); return cache;", "(Tensor x, Tensor(a1!) cache) -> Tensor(a1!)", "cache -> cache"),
     ],
 )
-def test_a_result_does_not_hide_what_is_written(body: str, schema: str, relation: str, adopted: Adopt) -> None:
-    one = adopt_put(adopted, body, "put(Tensor x, Tensor cache) -> Tensor")
+@pytest.mark.parametrize("mark", ["", "!"])
+def test_a_result_does_not_hide_what_is_written(
+    body: str, schema: str, relation: str, mark: str, adopted: Adopt
+) -> None:
+    one = adopt_put(adopted, body, f"put(Tensor x, Tensor{mark} cache) -> Tensor")
+    if mark and "(a1!)" not in relation + schema.rpartition("->")[2]:
+        assert (one.state, schema_of(one)) == (State.BY_NAMES, "")  # its own schema says it
+        return
     assert (one.state, schema_of(one), one.relation) == (State.BY_NAMES, f"mine_writes::put{schema}", relation)
 
 

@@ -36,6 +36,9 @@ REG_OP(UnstatedTake)
 REG_OP(UnstatedGive)
     .INPUT(x, {FLOAT}).INPUT(cache, {FLOAT}).OUTPUT(cache, {FLOAT})
     .OP_END_FACTORY_REG(UnstatedGive)
+REG_OP(UnstatedReturn)
+    .INPUT(x, {FLOAT}).INPUT(cache, {FLOAT}).OUTPUT(cache, {FLOAT})
+    .OP_END_FACTORY_REG(UnstatedReturn)
 """
 
 
@@ -50,6 +53,7 @@ def _take(x: T, cache: T, *, n: int = 0) -> tuple[T, T]:
     return y, cache.copy_(x)
 
 
+@host_kernel("UnstatedReturn", writes=("cache",))
 @host_kernel("UnstatedGive", writes=("cache",))
 def _give(x: T, cache: T) -> T:
     return cache.add_(x)
@@ -74,6 +78,13 @@ OPERATORS = {
     "give": (
         "UnstatedGive",
         "(Tensor x, Tensor cache) -> Tensor",
+        "(Tensor x, Tensor(a!) cache) -> Tensor(a!)",
+        lambda x, cache: cache.add_(x),
+        "cache -> cache",
+    ),
+    "returned": (
+        "UnstatedReturn",
+        "(Tensor x, Tensor! cache) -> Tensor",
         "(Tensor x, Tensor(a!) cache) -> Tensor(a!)",
         lambda x, cache: cache.add_(x),
         "cache -> cache",
@@ -111,6 +122,7 @@ PROGRAMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "a transposed view": lambda ops: lambda x, c: (ops.put(c, x.t()), x + 0)[1],
     "a result and a written argument": lambda ops: lambda x, c: ops.take(ops.take(x, c, n=3), c),
     "a result that nothing reads": lambda ops: lambda x, c: (ops.take(x[0], c.view(-1)[:4]), c + 1)[1],
+    "a marked argument that is returned": lambda ops: lambda x, c: (y := ops.returned(x, c), y.mul_(2), c + 1)[2],
     "an argument that is returned": lambda ops: lambda x, c: (y := ops.give(x, c), y.mul_(2), c + 1)[2],
 }
 MODES = [
@@ -126,6 +138,20 @@ def test_a_compiled_program_writes_what_an_eager_call_does(ops: Any, name: str, 
     program = PROGRAMS[name](ops)
     with torch.inference_mode(name.startswith("a ")):
         assert_as_eager(program, mode(program), (numbers(4, 4), -numbers(4, 4)), (numbers(4, 4) + 7, numbers(4, 4)))
+
+
+def test_a_mark_without_a_name_stays_in_the_functional_variant() -> None:
+    library = torch.library.Library("unstated_names", "DEF")
+    library.define("both(Tensor! x, Tensor! y) -> Tensor")
+    library.impl("both", lambda x, y: (x.add_(1), y.add_(x))[1], "PrivateUse1")
+    schema = "unstated_names_writes::both(Tensor! x, Tensor(a!) y) -> Tensor(a!)"
+    eager = ascend_graph.define_from_function(schema, torch.ops.unstated_names.both)
+    op = ascend_graph.register_kernel(eager=eager, shape="y -> y")
+    x, y = torch.zeros(2).npu(), torch.zeros(2).npu()
+    made = captured(lambda x, y: torch.ops.unstated_names.both(x, y).mul_(3))(x, y)
+    assert (x.tolist(), y.tolist(), made.tolist()) == ([1, 1], [3, 3], [3, 3])
+    op.unregister()
+    library._destroy()
 
 
 @pytest.mark.parametrize("strict", [False, True])

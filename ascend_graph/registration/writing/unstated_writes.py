@@ -100,12 +100,10 @@ def check_marks(marked: Any, unmarked: Any) -> None:
             f"{marked.qualified_name}: its schema {marked.text} differs from {other.text}; expected the same arguments and "
             "returns, with Tensor(a!) at what is written"
         )
-    lost = [
-        one.name for one, theirs in zip(marked.arguments, other.arguments, strict=True) if theirs.mutated > one.mutated
-    ]
-    if lost or not any(
-        one.mutated > theirs.mutated for one, theirs in zip(marked.arguments, other.arguments, strict=True)
-    ):
+    pairs = list(zip(marked.arguments, other.arguments, strict=True))
+    lost = [one.name for one, theirs in pairs if theirs.mutated > one.mutated]
+    returned = [one.alias_of for one in marked.returns] != [one.alias_of for one in other.returns]
+    if lost or not (returned or any(one.mutated > theirs.mutated for one, theirs in pairs)):
         raise SchemaError(
             f"{marked.qualified_name}: its schema marks {', '.join(lost) + ' less' if lost else 'nothing more'} than {other.text}; expected "
             f"Tensor(a!) at what is written. Without such an argument pass {other.qualified_name} itself as eager="
