@@ -12,6 +12,7 @@ from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import Input, Several
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Definition, Findings, Implementation
+from ascend_graph.adoption.outputs.input_patterns import UncertainError
 from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.binding.schema_text import parse_schema
 
@@ -52,7 +53,7 @@ def unstated_writes(
     problem = next(iter(writes.problems), "")
     try:
         aliases = _aliases(schema, computed, writes, more)
-    except ValueError as error:
+    except UncertainError as error:
         aliases, problem = {}, problem or str(error)
     names = ", ".join(schema.arguments[n].name for n in more)
     if problem and (more or silent):
@@ -63,20 +64,16 @@ def unstated_writes(
     if not more and not aliases:
         return UnstatedWrites(evidence="it writes no tensor; its calls stay in graphs" if silent else "")
     how = f" by {', '.join(sorted(writes.called))}" if writes.called and more else ""
-    said = [f"written{how}, which the schema does not say: {names}"] if more else []
-    said += (
-        ["returned, which the schema does not say: " + ", ".join(schema.arguments[n].name for n in aliases.values())]
-        if aliases
-        else []
-    )
-    return UnstatedWrites(_marked(schema, more, aliases), "", "; ".join(said))
+    stated = {f"written{how}": names, "returned": ", ".join(schema.arguments[n].name for n in aliases.values())}
+    evidence = "; ".join(f"{what}, which the schema does not say: {which}" for what, which in stated.items() if which)
+    return UnstatedWrites(_marked(schema, more, aliases), "", evidence)
 
 
 def _aliases(schema: OpSchema, computed: Outcome, writes: Writes, more: list[int]) -> dict[int, int]:
     """Return the written argument that a return is, and that the schema does not say, by position.
 
     Raises:
-        ValueError: A return is one in some calls.
+        UncertainError: A return is one in some calls.
     """
     positions = {one.name: n for n, one in enumerate(schema.arguments)}
     written = {*more} | {n for n, one in enumerate(schema.arguments) if one.mutated}
@@ -88,9 +85,9 @@ def _aliases(schema: OpSchema, computed: Outcome, writes: Writes, more: list[int
         if isinstance(value, Input) and positions.get(value.name) in written:
             found[number] = positions[value.name]
         elif mentions(value) and writes.returned & {*more}:
-            raise ValueError("it returns an argument, or a view of one, in some calls")
+            raise UncertainError("it returns an argument, or a view of one, in some calls")
     if not known and writes.returned & {*more}:
-        raise ValueError("it may return it")
+        raise UncertainError("it may return it")
     return found
 
 
