@@ -318,7 +318,9 @@ def _compare_kernels(
             found["refused"][name] = f"the kernel {ENDS}"
             continue
         with attempts.of(f"kernel {name}"):
-            verdict, detail = check_kernel(chosen[name], _overload(chosen[name]), kernel, functions[name], known)
+            verdict, detail = check_kernel(
+                chosen[name], _overload(chosen[name], registered=True), kernel, functions[name], known
+            )
         found[verdict][name] = detail
     return found
 
@@ -354,9 +356,13 @@ def _strings(metas: list[Implementation], decision: Decision) -> list[str]:
     return sorted(set(re.findall(r'"([A-Za-z_]{1,12})"', " ".join(texts))))
 
 
-def _overload(decision: Decision) -> Any:
+def _overload(decision: Decision, *, registered: bool = False) -> Any:
+    """Return a client's operator, or the registered one if another stands for it."""
+    path = decision.eager
+    if registered and decision.needs_operator and decision.defined_from:
+        path = "torch.ops." + decision.defined_from[0].partition("(")[0].replace("::", ".")
     found: Any = torch.ops
-    for part in decision.eager.split(".")[2:]:
+    for part in path.split(".")[2:]:
         found = getattr(found, part)
     return found if isinstance(found, torch._ops.OpOverload) else getattr(found, found.overloads()[0])
 
@@ -389,7 +395,7 @@ def _register(output: Path, refused: dict[str, str]) -> dict[str, str]:
 
 
 def _verdict(decision: Decision, made: list[tuple[list[Any], dict[str, Any], Outputs]]) -> tuple[str, str]:
-    overload = _overload(decision)
+    overload = _overload(decision, registered=True)
     refusals, detail = 0, ""
     for args, kwargs, expected in made:
         try:

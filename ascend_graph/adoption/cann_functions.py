@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ascend_graph.aclnn import AclnnFunction, Direction, ValueKind
 from ascend_graph.aclnn.roles import is_reference_name
+from ascend_graph.adoption.bound.kernels import kernel_writes
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
 from ascend_graph.binding.calls.call import Part, msopgen_call
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.prototypes import OpPrototype
+from ascend_graph.prototypes.naming import snake_case
 
 _TENSORS = (ValueKind.TENSOR, ValueKind.TENSOR_LIST)
 _LETTERS = {Direction.IN: "r", Direction.OUT: "w", Direction.INOUT: "x"}
@@ -28,10 +31,15 @@ def cann_functions() -> dict[str, str]:
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 
-def roles_of(name: str, known: Known) -> str:
+def roles_of(name: str, known: Known, kernel_files: Sequence[Path] = ()) -> str:
     """Return one letter for each parameter of an aclnn function: read, written, x for both, a dot for a value.
 
-    A header of the repository comes first, then its prototype, then what CANN's own headers declare.
+    A header of the repository comes first, then its prototype with its kernel, then what CANN's own headers declare.
+
+    Args:
+        name: The function.
+        known: Prototypes and declarations.
+        kernel_files: Files with kernels: one may write an input that its prototype does not have as an output, too.
 
     Raises:
         NoBindingError: Nothing states them, or nothing is written by what states them.
@@ -44,6 +52,7 @@ def roles_of(name: str, known: Known) -> str:
             raise NoBindingError(f"{name} is called, and {source} does not tell which tensor it writes")
     elif prototype is not None:
         roles, source = _generated(prototype), prototype.place
+        roles = _with_kernel(roles, prototype, kernel_files, known.extensions.root)
     else:
         roles, source = cann_functions().get(name, ""), "CANN's headers"
         if not roles:
@@ -51,6 +60,23 @@ def roles_of(name: str, known: Known) -> str:
     if not {*roles} & {"w", "x", "h"}:
         raise NoBindingError(f"{name} is called, and {source} does not tell what it writes")
     return roles
+
+
+def _with_kernel(roles: str, prototype: OpPrototype, kernel_files: Sequence[Path], root: Path) -> str:
+    """Return the roles with the inputs that a prototype's own kernel writes.
+
+    Raises:
+        NoBindingError: The prototype has no output, and what its kernel does with an input is not understood.
+    """
+    kernel = kernel_writes(snake_case(prototype.op_type), kernel_files, root / prototype.file)
+    tensors = [n for n, role in enumerate(roles) if role != "."]
+    if kernel is None or kernel.count - len(tensors) not in (0, 1, 2):  # workspace and tiling come last
+        return roles
+    inputs = tensors[: len(prototype.inputs)]
+    if not prototype.outputs and kernel.unknown & {*range(len(inputs))}:
+        names = ", ".join(one.name for n, one in enumerate(prototype.inputs) if n in kernel.unknown)
+        raise NoBindingError(f"what the kernel of {prototype.op_type} does with {names} is not understood")
+    return "".join("x" if n in inputs and inputs.index(n) in kernel.written else role for n, role in enumerate(roles))
 
 
 def states_writes(function: AclnnFunction) -> bool:

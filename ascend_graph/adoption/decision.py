@@ -57,8 +57,14 @@ class Decision:
     meta: tuple[str, ...] = ()
     #: Lines of a backward function, if the repository's own gradient is one operator.
     backward: tuple[str, ...] = ()
-    #: Schema and Python function of an operator that the module defines; empty if the repository does.
+    #: Schema and Python function of an operator that the module defines; empty if the repository does. Without a function it
+    #: stands for ``eager``, whose schema does not say what it writes.
     defined_from: tuple[str, str] | tuple[()] = ()
+
+    @property
+    def needs_operator(self) -> bool:
+        """True if the repository's library defines the operator that the registration names."""
+        return bool(self.eager) and (not self.defined_from or not self.defined_from[1])
 
     @property
     def registers(self) -> bool:

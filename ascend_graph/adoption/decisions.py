@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.bound.definitions import BoundOperator, bound_operators
-from ascend_graph.adoption.bound.gradients import GradientPair, backward_function
-from ascend_graph.adoption.bound.writes import NOT_FOR_NPU, written_arguments
+from ascend_graph.adoption.bound.gradient_decisions import with_gradients
+from ascend_graph.adoption.bound.writes import NOT_FOR_NPU
 from ascend_graph.adoption.cpp.calls import commands_of, helpers_of, reached
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
@@ -29,10 +29,9 @@ from ascend_graph.adoption.model import (
 from ascend_graph.adoption.outputs.input_patterns import UncertainError
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
 from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases
+from ascend_graph.adoption.unstated_writes import unstated_writes
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
-from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.prototypes import OpPrototype
-from ascend_graph.shapes import parse_relation
 from ascend_graph.sources import Severity
 
 
@@ -61,44 +60,6 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
                 Severity.WARNING,
             )  # fmt: skip
     return sorted(found, key=lambda one: one.name)
-
-
-def with_gradients(found: list[tuple[BoundOperator, Decision]], known: Known) -> list[Decision]:
-    """Return decisions with the gradients that the repository's autograd functions compute with one operator."""
-    computed = {one.bound.name: decision for one, decision in found if decision.registers}
-    written = {one.bound.name: _written_to(one) for one, _ in found}
-    made = []
-    for one, decision in found:
-        pair = known.extensions.gradients.get(one.bound.name)
-        gradient = computed.get(pair.plan.backward) if pair is not None and pair.plan is not None else None
-        if pair is None or pair.plan is None or gradient is None or one.definition is None or not decision.registers:
-            made.append(decision)
-            continue
-        schema = one.definition.schema
-        relation = parse_relation(decision.relation) if decision.relation else None
-        outputs = [output.name for output in own_binding(schema, relation).prototype.outputs]
-        name = "_" + re.sub(r"\W+", "_", decision.name.partition("::")[2]) + "_backward"
-        lines: list[str] = []
-        if not any(argument.mutated for argument in schema.arguments):
-            arguments = [argument.name for argument in schema.arguments]
-            writes = written[pair.plan.backward]
-            lines = backward_function(pair.plan, name, arguments, outputs, gradient.eager, writes)
-        if lines:
-            decision = replace(decision, backward=tuple(lines), evidence=_stated(decision.evidence, pair))  # noqa: PLW2901
-        made.append(decision)
-    return made
-
-
-def _written_to(one: BoundOperator) -> set[int | str]:
-    """Return the arguments that an operator writes to, by position and name."""
-    arguments = one.definition.schema.arguments if one.definition is not None else ()
-    return {key for n, argument in enumerate(arguments) if argument.mutated for key in (n, argument.name)}
-
-
-def _stated(evidence: tuple[str, ...], pair: GradientPair) -> tuple[str, ...]:
-    """Return the evidence with the sentence on an autograd function whose gradient is written."""
-    written = f"gradient: {pair.name}, {pair.place}"
-    return tuple(written if f" by {pair.name} with " in one else one for one in evidence)
 
 
 def _decide_bound(one: BoundOperator, findings: Findings, known: Known) -> Decision:
@@ -136,6 +97,8 @@ class _Decider:
         kernels = sorted((one for one in implementations if not one.is_meta), key=_order)
         self.kernels = [one for one in kernels if one.key not in OTHER_DEVICES] or kernels
         self.metas = [one for one in implementations if one.is_meta]
+        #: Schema of an operator that stands for this one, if its own does not say what it writes.
+        self.marked: OpSchema | None = None
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
         stated = [one.place for one in implementations if one.key.startswith("Autograd")]
@@ -162,14 +125,15 @@ class _Decider:
         return Decision(
             self.name, state, evidence=tuple(self.evidence), reason=reason, place=str(first.place),
             conditions=first.conditions if len(self.definitions) == 1 else (), replaced=self.replaced(),
-            has_meta=bool(self.metas), **more,
+            has_meta=bool(self.metas), defined_from=self.defined_from(), **more,
         )  # fmt: skip
 
     def eager(self) -> str:
         """Return the operator as Python writes it; one of several overloads has the name of the overload."""
-        namespace, _, name = self.schema.name.partition("::")
-        overloads = {one.schema.overload for one in self.findings.definitions if one.name == self.schema.name}
-        overload = self.schema.overload or ("default" if len(overloads) > 1 else "")
+        own = self.definitions[0].schema
+        namespace, _, name = own.name.partition("::")
+        overloads = {one.schema.overload for one in self.findings.definitions if one.name == own.name}
+        overload = own.overload or ("default" if len(overloads) > 1 else "")
         return f"torch.ops.{namespace}.{name}" + (f".{overload}" if overload else "")
 
     def replaced(self) -> tuple[tuple[str, int, int], ...]:
@@ -196,6 +160,10 @@ class _Decider:
         computed, described = self.outcome(kernel), self.outcome(meta)
         if computed.returned is RAISED and kernel is not None and not self.metas:
             return self.left(State.IMPOSSIBLE, f"its kernel only raises, {_place(kernel)}")
+        if reason := self.unstated(kernel, computed):
+            return self.left(
+                State.UNDECIDED, reason, eager=self.eager(), relation=None if self.schema.returns else "->"
+            )
         relation, why = self.relation(kernel, computed, meta, described)
         arguments: dict[str, Any] = {}
         form, subject = RegistrationForm.KERNEL, ""
@@ -221,12 +189,7 @@ class _Decider:
             )  # fmt: skip
         if relation is None and not written:
             self.evidence.append(f"meta kept: {self.metas[0].place}; {why}")
-        if relation == "->" and not any(a.mutated for a in self.schema.arguments):
-            names = written_arguments(
-                None if kernel is None else kernel.function, self.schema, self.findings, self.known
-            )
-            line = f": write {', '.join(f'Tensor(a{n}!) {name}' for n, name in enumerate(names))}" if names else ""
-            self.evidence.append(f"the schema says that nothing is written, so that torch.compile drops calls{line}")
+            written = self.author_meta()
         first = self.definitions[0]
         return Decision(
             self.name,
@@ -236,7 +199,7 @@ class _Decider:
             self.eager(),
             relation,
             arguments,
-            bool(self.metas) and relation is not None,
+            bool(self.metas) and relation is not None and self.marked is None,
             tuple(self.evidence),
             "",
             str(first.place),
@@ -245,7 +208,30 @@ class _Decider:
             self.replaced(),
             bool(self.metas),
             meta=written,
+            defined_from=self.defined_from(),
         )
+
+    # ----------------------------------------------------------------------------------------------------------- writes
+
+    def unstated(self, kernel: Implementation | None, computed: Outcome) -> str:
+        """Take the schema that marks what the kernel writes and, if that is not certain, return the reason."""
+        found = unstated_writes(self.definitions[0], kernel, computed, self.findings, self.known)
+        self.marked = found.schema
+        if found.reason:
+            return found.reason
+        self.schema = found.schema or self.schema
+        self.evidence += [found.evidence] if found.evidence else []
+        return ""
+
+    def defined_from(self) -> tuple[str, str] | tuple[()]:
+        return () if self.marked is None else (self.marked.text, "")
+
+    def author_meta(self) -> tuple[str, ...]:
+        """Return the lines of a meta function that asks the author's, for an operator that stands for another one."""
+        if self.marked is None:
+            return ()
+        name = "_" + re.sub(r"\W+", "_", self.name.partition("::")[2])
+        return f"def {name}(*args, **kwargs):", f"    return {self.eager()}(*args, **kwargs)"
 
     # -------------------------------------------------------------------------------------------------------- relations
 
@@ -325,9 +311,7 @@ class _Decider:
         """
         stated: dict[str, str] = {}
         if not self.schema.returns and not any(a.mutated for a in self.schema.arguments):
-            raise NoBindingError(
-                "a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first"
-            )
+            raise NoBindingError("a GE graph drops a node that neither returns nor writes")
         called = (
             {}
             if kernel is None

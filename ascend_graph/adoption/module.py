@@ -171,9 +171,7 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
     """Return the head of a module: its docstring, imports, and the loading of prototypes and headers."""
     decisions = tuple(decisions)
     sources = sorted({source for one in decisions if one.form is RegistrationForm.OP for source in one.sources})
-    needs_torch = any(
-        (one.eager and not one.defined_from) or "torch." in "".join(one.meta + one.backward) for one in decisions
-    )
+    needs_torch = any(one.needs_operator or "torch." in "".join(one.meta + one.backward) for one in decisions)
     lines = [
         f'"""Operators of {_comment(title)}, registered with ascend_graph.',
         "",
@@ -223,7 +221,7 @@ def region_of(decision: Decision) -> str:
     if decision.state is State.UNDECIDED:
         lines.append(f"# undecided: {_comment(decision.reason)}")
         return "\n".join([*lines, *(f"# {line}" for line in call)])
-    if decision.conditions and decision.eager and not decision.defined_from:
+    if decision.conditions and decision.needs_operator:
         owner, _, name = decision.eager.rpartition(".")
         lines += [*functions, f"if hasattr({owner}, {literal(name)}):"]
         return "\n".join([*lines, *(f"    {line}" for line in call)])
@@ -235,8 +233,9 @@ def call_of(decision: Decision) -> list[str]:
     form = decision.form or RegistrationForm.KERNEL
     parts = [literal(decision.subject)] if form is not RegistrationForm.KERNEL and decision.subject else []
     if decision.defined_from:
-        given = ", ".join(map(literal, decision.defined_from))
-        parts.append(f"eager=ascend_graph.define_from_function({given})")
+        text, function = decision.defined_from
+        source = literal(function) if function else _operator(decision.eager)
+        parts.append(f"eager=ascend_graph.define_from_function({literal(text)}, {source})")
     elif decision.eager:
         parts.append(f"eager={_operator(decision.eager)}")
     shape = decision.relation if decision.state is not State.UNDECIDED or decision.meta else decision.relation or "…"

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from ascend_graph.binding.op_schema import SchemaError
+from ascend_graph.binding.op_schema import SchemaError, single_overload
 from ascend_graph.binding.schema_text import parse_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.request import RegistrationError
+from ascend_graph.registration.writing.unstated_writes import check_marks
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*(?:\(\))?)*")
 #: Schema and function of each operator that was defined, and the library that holds the definition.
@@ -34,7 +35,8 @@ def define_from_function(schema: str, function: str | Callable[..., Any]) -> Any
         schema: The schema with its namespace, ``"mine::scale(Tensor x, float by) -> Tensor"``. Arguments that the function
             writes are marked, ``Tensor(a!) out``: a graph drops or reorders calls whose writes it does not know.
         function: The function, or ``"module:function"``, which the first call imports. Parts after the colon may be called
-            without arguments: ``"mine.builder:Builder().load().scale"``.
+            without arguments: ``"mine.builder:Builder().load().scale"``. Or an operator whose own schema lacks the marks,
+            ``torch.ops.mine.put``: while the new one is registered, graphs have it in place of that operator.
 
     Returns:
         The overload. The same schema and function give the same overload again.
@@ -63,6 +65,9 @@ name a function; expected module:function. Write: define_from_function("defining
             f"{name}: function={function!r} does not name a function; expected module:function. "
             f'Write: define_from_function("{name}(…)", "my_package._C:{read.name.partition("::")[2]}")'
         )
+    if isinstance(function, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        function = single_overload(function)
+        check_marks(read, function)
     if not isinstance(function, str) and not callable(function):
         raise RegistrationError(f"{name}: function={function!r} must be callable, or a text module:function")
     earlier = _defined.get(name)
@@ -70,7 +75,7 @@ name a function; expected module:function. Write: define_from_function("defining
         _defined[name] = (
             read.text,
             function,
-            _define(name, read.text, _kernel(name, read.text, function, _filling(read))),
+            _define(name, read.text, _kernel(name, read.text, function, _filling(read)), _keys(function)),
         )
     elif earlier[:2] != (read.text, function):
         raise RegistrationError(
@@ -81,7 +86,21 @@ name a function; expected module:function. Write: define_from_function("defining
     return getattr(packet, read.overload or "default")
 
 
-def _define(name: str, schema: str, kernel: Callable[..., Any]) -> torch.library.Library:
+def unmarked_operator(overload: Any) -> Any:
+    """Return the operator that an operator was defined from, whose schema lacks the marks at what is written, or None."""
+    function = _defined.get(overload.name(), ("", None))[1]
+    return function if isinstance(function, torch._ops.OpOverload) else None
+
+
+def _keys(function: Any) -> list[str]:
+    """Return the dispatch keys for which an operator that is defined from a function has a kernel."""
+    on_cpu = isinstance(function, torch._ops.OpOverload) and torch._C._dispatch_has_computed_kernel_for_dispatch_key(
+        function.name(), "CPU"
+    )
+    return ["PrivateUse1", "CPU"] if on_cpu else ["PrivateUse1"]
+
+
+def _define(name: str, schema: str, kernel: Callable[..., Any], keys: list[str]) -> torch.library.Library:
     """Define an operator and its kernel; return the library that holds both.
 
     Raises:
@@ -96,7 +115,8 @@ def _define(name: str, schema: str, kernel: Callable[..., Any]) -> torch.library
         raise RegistrationError(
             f"{name} cannot be defined: {str(error).splitlines()[0]}. Define it under a namespace of its own"
         ) from None
-    library.impl(rest.partition("(")[0], kernel, "PrivateUse1")
+    for key in keys:
+        library.impl(rest.partition("(")[0], kernel, key)
     return library
 
 
@@ -119,6 +139,8 @@ def _kernel(
     filled: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
 ) -> Callable[..., Any]:
     """Return the kernel that calls the function; it is imported once."""
+    if isinstance(function, torch._ops.OpOverload):
+        return function
     returns = len(parse_schema(schema).returns)
     lists = any(one.list_depth for one in parse_schema(schema).returns)
     held: list[Callable[..., Any]] = [] if isinstance(function, str) else [function]

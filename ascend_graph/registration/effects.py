@@ -13,7 +13,7 @@ from ascend_graph.registration.writing.functional_variant import has_own_rule
 
 
 def warn_of_effects(request: RegistrationRequest, schema: OpSchema) -> None:
-    """Warn of an operator whose calls torch.compile drops, or refuses, because of what its schema declares."""
+    """Warn of an operator whose writes compiled programs lose, or whose calls they refuse, by what its schema declares."""
     text = _without_effects(request, schema) or _returning_a_view(request.overload, schema)
     if text:
         warnings.warn(f"{schema.qualified_name}: {text}", BindingWarning, stacklevel=6)
@@ -30,9 +30,16 @@ def _without_effects(request: RegistrationRequest, schema: OpSchema) -> str:
     outputs = ""
     if request.in_graphs and not request.prototype.outputs:
         outputs = " and .OUTPUT of the same name in the prototype"
+    line = ""
+    if request.overload is not None:
+        namespace, _, rest = text.partition("::")
+        line = (
+            f'. If it cannot be changed, pass eager=ascend_graph.define_from_function("{namespace}_writes::{rest}", '
+            f"torch.ops.{schema.name.replace('::', '.')}.{schema.overload or 'default'})"
+        )
     return (
-        "its schema says that it returns nothing and writes nothing, so that torch.compile drops its "
-        f"calls. Write (a!) at each argument that it writes{outputs}: {text}, without the marks at what it only reads"
+        "its schema says that it returns nothing and writes nothing. Captures keep its calls, and lose what they write; a GE graph "
+        f"drops them. Write (a!) at each argument that it writes{outputs}: {text}, without the marks at what it only reads{line}"
     )
 
 

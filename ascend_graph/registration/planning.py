@@ -42,6 +42,7 @@ from ascend_graph.registration.author_shapes import compare_with_author
 from ascend_graph.registration.conversion.comparison import beside
 from ascend_graph.registration.conversion.converter import make_converter
 from ascend_graph.registration.cost import CostModel, register_flops
+from ascend_graph.registration.defining import unmarked_operator
 from ascend_graph.registration.dimensions.batching import register_batching
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
@@ -51,6 +52,7 @@ from ascend_graph.registration.request import RegistrationError, RegistrationReq
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.registration.writing.lazy_bits import register_lazy_bits
+from ascend_graph.registration.writing.unstated_writes import keep_calls, stand_in
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
 from ascend_graph.shapes.declared_dtypes import complete_relation
@@ -463,7 +465,11 @@ class _Planner:
         """Plan the functionalization of calls that write, unless the operator has a rule of its own; and their lazy tensors."""
         overload, request, binding = self.request.overload, self.request, self.binding
         if not any(argument.mutated for argument in binding.schema.arguments):
+            if not binding.schema.returns:
+                self.changes.mutation = HandleChange(lambda: keep_calls(self.overload), stacks=False)
             return
+        if overload is not None and (unmarked := unmarked_operator(overload)) is not None:
+            self.changes.stand_in = HandleChange(lambda: stand_in(overload, unmarked), stacks=False)
         self.changes.lazy_bits = HandleChange(lambda: register_lazy_bits(self.overload), stacks=False)
         if overload is not None and self.before.mutation is None and has_own_rule(overload):
             return

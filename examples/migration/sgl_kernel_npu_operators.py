@@ -67,11 +67,15 @@ ascend_graph.register_kernel(
 # no GE operator: csrc/alloc_extend/op_host/alloc_extend_tiling.cpp:41 launches alloc_extend; name a prototype with register_op
 ascend_graph.register_kernel(eager=torch.ops.npu.alloc_extend, shape="->")
 
-# adopt: npu::apply_token_bitmask cfc73c955083
+# adopt: npu::apply_token_bitmask 2d6662502469
 # schema: csrc/pytorch_extensions.cpp:97
+# written, which the schema does not say: logits, bitmask; returned, which the schema does not say: logits
 # shape: what the kernel allocates, csrc/pytorch_extensions.cpp:245
 # no GE operator: csrc/pytorch_extensions.cpp:245 launches apply_token_bitmask_bf16, apply_token_bitmask_fp16, apply_token_bitmask_fp32; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.apply_token_bitmask, shape="logits -> y like logits")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::apply_token_bitmask(Tensor(a0!) logits, Tensor(a1!) bitmask, Tensor? indices=None) -> Tensor(a0!)", torch.ops.npu.apply_token_bitmask),
+    shape="logits -> logits",
+)
 
 # adopt: npu::assign_cache_op 56f9bdcff75d
 # schema: csrc/pytorch_extensions.cpp:43
@@ -84,34 +88,49 @@ ascend_graph.register_kernel(eager=torch.ops.npu.apply_token_bitmask, shape="log
 if hasattr(torch.ops.npu, "batch_matmul_transpose"):
     ascend_graph.register_kernel(eager=torch.ops.npu.batch_matmul_transpose, shape="->")
 
-# adopt: npu::bgmv_expand 514aec2ae5da
+# adopt: npu::bgmv_expand 71f8d9e8fc77
 # schema: csrc/pytorch_extensions.cpp:65
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/lora/op_host/bgmv_expand.cpp:47
 # no GE operator: csrc/lora/op_host/bgmv_expand.cpp:47 launches bgmv_expand_bfloat16_t, bgmv_expand_half; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.bgmv_expand, shape="y -> y_out like y")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::bgmv_expand(Tensor! x, Tensor! weight, Tensor! indices, Tensor(a3!) y, int slice_offset, int slice_size) -> Tensor(a3!)", torch.ops.npu.bgmv_expand),
+    shape="y -> y",
+)
 
 # adopt: npu::bgmv_shrink 662bf7edad92
 # schema: csrc/pytorch_extensions.cpp:69
 # no GE operator: csrc/lora/op_host/bgmv_shrink.cpp:46 launches bgmv_shrink_bfloat16_t, bgmv_shrink_half; name a prototype with register_op
 ascend_graph.register_kernel(eager=torch.ops.npu.bgmv_shrink, shape="->")
 
-# adopt: npu::build_tree_kernel_efficient f29888901f0a
+# adopt: npu::build_tree_kernel_efficient b3896de858f8
 # schema: csrc/pytorch_extensions.cpp:47
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
-ascend_graph.register_kernel(eager=torch.ops.npu.build_tree_kernel_efficient, shape="->")
+# written, which the schema does not say: tree_mask, positions, retrive_index, retrive_next_token, retrive_next_sibling
+# no GE operator: csrc/build_tree/op_host/build_tree.cpp:49 launches build_tree_efficient; name a prototype with register_op
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::build_tree_kernel_efficient(Tensor parent_list, Tensor selected_index, Tensor verified_seq_len, Tensor(a3!) tree_mask, Tensor(a4!) positions, Tensor(a5!) retrive_index, Tensor(a6!) retrive_next_token, Tensor(a7!) retrive_next_sibling, int topk, int depth, int draft_token_num, int tree_mask_mode) -> ()", torch.ops.npu.build_tree_kernel_efficient),
+    shape="->",
+)
 
-# adopt: npu::cache_loc_assign 4e756564ca9b
+# adopt: npu::cache_loc_assign 2be947c89a8f
 # schema: csrc/pytorch_extensions.cpp:35
+# written, which the schema does not say: token_pool, out_cache_loc; returned, which the schema does not say: token_pool
 # shape: what the kernel allocates, csrc/cache_location_assign/op_host/cache_loc_assign.cpp:88
 # no GE operator: csrc/cache_location_assign/op_host/cache_loc_assign.cpp:88 launches cache_loc_assign; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.cache_loc_assign, shape="token_pool -> y like token_pool")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::cache_loc_assign(Tensor req_indices, Tensor(a1!) token_pool, Tensor start_offset, Tensor end_offset, Tensor(a4!) out_cache_loc) -> Tensor(a1!)", torch.ops.npu.cache_loc_assign),
+    shape="token_pool -> token_pool",
+)
 
-# adopt: npu::cache_loc_update 4a60189c61e0
+# adopt: npu::cache_loc_update 046cb4dbfc25
 # schema: csrc/pytorch_extensions.cpp:39
+# written, which the schema does not say: token_pool, out_cache_loc; returned, which the schema does not say: out_cache_loc
 # shape: what the kernel allocates, csrc/cache_location_assign/op_host/cache_loc_assign.cpp:102
 # no GE operator: csrc/cache_location_assign/op_host/cache_loc_assign.cpp:102 launches cache_loc_assign; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.cache_loc_update, shape="out_cache_loc -> y like out_cache_loc")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::cache_loc_update(Tensor req_indices, Tensor(a1!) token_pool, Tensor start_offset, Tensor end_offset, Tensor(a4!) out_cache_loc) -> Tensor(a4!)", torch.ops.npu.cache_loc_update),
+    shape="out_cache_loc -> out_cache_loc",
+)
 
 # adopt: npu::catlass_matmul_basic b934d27c5613
 # schema: csrc/pytorch_extensions.cpp:193
@@ -198,22 +217,30 @@ if hasattr(torch.ops.npu, "recurrent_gated_delta_rule"):
         shape="mix_qkv[b, s, d], recurrent_state[recurrent_state0, recurrent_state1, dv, dk] -> y[b, s, nv, dv]: mix_qkv",
     )
 
-# adopt: npu::sgemmc_expand a87f3e063fba
+# adopt: npu::sgemmc_expand 901c4c1b680d
 # schema: csrc/pytorch_extensions.cpp:89
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/lora/op_host/sgemmc_expand.cpp:27
 # no GE operator: csrc/lora/op_host/sgemmc_expand.cpp:27 launches sgemmc_expand; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.sgemmc_expand, shape="y -> y_out like y")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::sgemmc_expand(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor! lora_ranks, Tensor! sliceOffsets, Tensor(a6!) y) -> Tensor(a6!)", torch.ops.npu.sgemmc_expand),
+    shape="y -> y",
+)
 
 # adopt: npu::sgemmc_shrink d8848520e4e2
 # schema: csrc/pytorch_extensions.cpp:93
 # no GE operator: csrc/lora/op_host/sgemmc_shrink.cpp:27 launches sgemmc_shrink; name a prototype with register_op
 ascend_graph.register_kernel(eager=torch.ops.npu.sgemmc_shrink, shape="->")
 
-# adopt: npu::sgemmv_expand 9d3392b6fdc2
+# adopt: npu::sgemmv_expand af54e4a5f931
 # schema: csrc/pytorch_extensions.cpp:81
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/lora/op_host/sgemmv_expand.cpp:49
 # no GE operator: csrc/lora/op_host/sgemmv_expand.cpp:49 launches sgemmv_expand_bfloat16_t, sgemmv_expand_half; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.sgemmv_expand, shape="y -> y_out like y")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::sgemmv_expand(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor! lora_ranks, Tensor! sliceOffsets, Tensor(a6!) y) -> Tensor(a6!)", torch.ops.npu.sgemmv_expand),
+    shape="y -> y",
+)
 
 # adopt: npu::sgemmv_shrink c6fa7807abac
 # schema: csrc/pytorch_extensions.cpp:85
@@ -228,11 +255,15 @@ ascend_graph.register_kernel(eager=torch.ops.npu.sgemmv_shrink, shape="->")
 # schema: csrc/pytorch_extensions.cpp:27
 # impossible: it returns something else than tensors, and graphs hold tensors
 
-# adopt: npu::sgmv_expand e5aabc4b7edc
+# adopt: npu::sgmv_expand 071994216c03
 # schema: csrc/pytorch_extensions.cpp:73
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/lora/op_host/sgmv_expand.cpp:47
 # no GE operator: csrc/lora/op_host/sgmv_expand.cpp:47 launches sgmv_expand_bfloat16_t, sgmv_expand_half; name a prototype with register_op
-ascend_graph.register_kernel(eager=torch.ops.npu.sgmv_expand, shape="y -> y_out like y")
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::sgmv_expand(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor(a4!) y, int slice_offset, int slice_size) -> Tensor(a4!)", torch.ops.npu.sgmv_expand),
+    shape="y -> y",
+)
 
 # adopt: npu::sgmv_shrink 6f730b97e2cd
 # schema: csrc/pytorch_extensions.cpp:77
@@ -277,23 +308,32 @@ if hasattr(torch.ops.npu, "sparse_attn_sharedkv"):
 if hasattr(torch.ops.npu, "sparse_attn_sharedkv_metadata_host"):
     ascend_graph.register_kernel(eager=torch.ops.npu.sparse_attn_sharedkv_metadata_host, shape="-> y[1024]: int32")
 
-# adopt: npu::transfer_kv_dim_exchange 7c1e62100d50
+# adopt: npu::transfer_kv_dim_exchange 2ed93b9a985f
 # schema: csrc/pytorch_extensions.cpp:52
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
-ascend_graph.register_kernel(eager=torch.ops.npu.transfer_kv_dim_exchange, shape="->")
+# written, which the schema does not say: device_k, host_k, device_v, host_v
+# no GE operator: csrc/transfer_kv_dim_exchange/op_host/transfer_kv_dim_exchange.cpp:28 calls no aclnn function
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::transfer_kv_dim_exchange(Tensor(a0!) device_k, Tensor(a1!) host_k, Tensor(a2!) device_v, Tensor(a3!) host_v, Tensor device_indices, Tensor host_indices, int page_size, int direct, int flags) -> ()", torch.ops.npu.transfer_kv_dim_exchange),
+    shape="->",
+)
 
-# adopt: npu::transfer_state_all_layer_direct_lf_pf ad34ba0af475
+# adopt: npu::transfer_state_all_layer_direct_lf_pf 271d284b5083
 # schema: csrc/pytorch_extensions.cpp:61
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
-ascend_graph.register_kernel(eager=torch.ops.npu.transfer_state_all_layer_direct_lf_pf, shape="->")
+# written, which the schema does not say: device_states, host_states
+# no GE operator: csrc/transfer_state_dim_exchange/op_host/transfer_state_dim_exchange.cpp:328 calls no aclnn function
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::transfer_state_all_layer_direct_lf_pf(Tensor(a0!)[] device_states, Tensor(a1!)[] host_states, Tensor device_indices, Tensor host_indices, int flags) -> ()", torch.ops.npu.transfer_state_all_layer_direct_lf_pf),
+    shape="->",
+)
 
-# adopt: npu::transfer_state_per_layer_direct_pf_lf 249713242849
+# adopt: npu::transfer_state_per_layer_direct_pf_lf f74a3924eb87
 # schema: csrc/pytorch_extensions.cpp:57
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
-ascend_graph.register_kernel(eager=torch.ops.npu.transfer_state_per_layer_direct_pf_lf, shape="->")
+# written, which the schema does not say: dst
+# no GE operator: csrc/transfer_state_dim_exchange/op_host/transfer_state_dim_exchange.cpp:321 calls no aclnn function
+ascend_graph.register_kernel(
+    eager=ascend_graph.define_from_function("npu_writes::transfer_state_per_layer_direct_pf_lf(Tensor src, Tensor(a1!) dst, Tensor src_indices, Tensor dst_indices, int layer_id, int flags) -> ()", torch.ops.npu.transfer_state_per_layer_direct_pf_lf),
+    shape="->",
+)
 
 # adopt: npu::triangular_inverse d5ccd71ac93d
 # schema: csrc/pytorch_extensions.cpp:173

@@ -1,4 +1,4 @@
-# adopt: (head) abf5d3a6e98b
+# adopt: (head) dfb5ebbf556b
 """Operators of vllm-ascend, registered with ascend_graph.
 
 Written by ``ascend-graph adopt``. Import the library that defines the operators first. A region that is changed
@@ -27,6 +27,7 @@ for _source in (
     "csrc/attention/sparse_flash_attention/op_host/sparse_flash_attention_def.cpp",
     "csrc/attention/vllm_quant_lightning_indexer/op_host/vllm_quant_lightning_indexer_def.cpp",
     "csrc/moe/add_rms_norm_bias/op_host/add_rms_norm_bias_def.cpp",
+    "csrc/moe/causal_conv1d/op_host/causal_conv1d_def.cpp",
     "csrc/moe/causal_conv1d_v310/op_host/causal_conv1d_v310_def.cpp",
     "csrc/moe/chunk_fwd_o/op_host/chunk_fwd_o_def.cpp",
     "csrc/moe/hc_post/op_host/hc_post_def.cpp",
@@ -36,22 +37,28 @@ for _source in (
     if (_SOURCES / _source).exists():
         ascend_graph.load_prototypes(_SOURCES / _source)
 
-# adopt: _C_ascend::batch_matmul_transpose 6e5a625e2e59
+# adopt: _C_ascend::batch_matmul_transpose b6923a73c887
 # schema: csrc/torch_binding.cpp:2000
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
+# written, which the schema does not say: tensor_c
+# no GE operator: csrc/batch_matmul_transpose/batch_matmul_transpose_torch_adpt.h:22 launches batch_matmul_transpose; name a prototype with register_op
 # only with not (defined(ASCEND_PLATFORM_310P)) and defined(VLLM_ENABLE_ATB_AND_DIRECT_KERNELS)
 if hasattr(torch.ops._C_ascend, "batch_matmul_transpose"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.batch_matmul_transpose, shape="->", override=True)
+    ascend_graph.register_kernel(
+        eager=ascend_graph.define_from_function("_C_ascend_writes::batch_matmul_transpose(Tensor tensor_a, Tensor tensor_b, Tensor(a2!) tensor_c, str? format_mode=None, str? quant_mode=None) -> ()", torch.ops._C_ascend.batch_matmul_transpose),
+        shape="->",
+    )
 
-# adopt: _C_ascend::bgmv_expand cc0b5b52e354
+# adopt: _C_ascend::bgmv_expand ec6c4ec0d842
 # schema: csrc/torch_binding.cpp:1973
-# the meta function at csrc/torch_binding_meta.cpp:1506 says otherwise: y[*s] -> y_out like y
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/torch_binding.cpp:362
 # no GE operator: csrc/torch_binding.cpp:362 launches bgmv_expand_bfloat16_t, bgmv_expand_half; name a prototype with register_op
 # only with not (defined(ASCEND_PLATFORM_310P)) and defined(VLLM_ENABLE_ATB_AND_DIRECT_KERNELS)
 if hasattr(torch.ops._C_ascend, "bgmv_expand"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.bgmv_expand, shape="y -> y_out like y", override=True)
+    ascend_graph.register_kernel(
+        eager=ascend_graph.define_from_function("_C_ascend_writes::bgmv_expand(Tensor! x, Tensor! weight, Tensor! indices, Tensor(a3!) y, int slice_offset, int slice_size) -> Tensor(a3!)", torch.ops._C_ascend.bgmv_expand),
+        shape="y -> y",
+    )
 
 # adopt: _C_ascend::bgmv_shrink fbb21e6e2722
 # schema: csrc/torch_binding.cpp:1970
@@ -116,23 +123,24 @@ if hasattr(torch.ops._C_ascend, "compressor_metadata_out"):
 # only with not (defined(ASCEND_PLATFORM_310P))
 # impossible: it has neither tensors nor returns: nothing to register
 
-# adopt: _C_ascend::device_print_tensor 11fb988dc0c9
+# adopt: _C_ascend::device_print_tensor 269c2e25f64d
 # schema: csrc/torch_binding.cpp:2017
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
+# it writes no tensor; its calls stay in graphs
+# no GE operator: a GE graph drops a node that neither returns nor writes
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "device_print_tensor"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.device_print_tensor, shape="->", override=True)
 
-# adopt: _C_ascend::dispatch_ffn_combine 5544f206205e
+# adopt: _C_ascend::dispatch_ffn_combine f5d041d629ca
 # schema: csrc/torch_binding.cpp:2127
+# returned, which the schema does not say: out, expert_token_nums
 # shape: what the kernel allocates, csrc/mc2/dispatch_ffn_combine/dispatch_ffn_combine_torch_adpt.h:20
 # no GE operator: csrc/mc2/dispatch_ffn_combine/dispatch_ffn_combine_torch_adpt.h:20 calls 3 functions: aclnnDispatchFFNCombine, aclnnDispatchFFNCombineBF16, aclnnDispatchFFNCombineW4A8
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "dispatch_ffn_combine"):
     ascend_graph.register_kernel(
-        eager=torch.ops._C_ascend.dispatch_ffn_combine,
-        shape="out, expert_token_nums -> out_out like out, expert_token_nums_out like expert_token_nums", override=True,
+        eager=ascend_graph.define_from_function("_C_ascend_writes::dispatch_ffn_combine(Tensor x, Tensor[] weight1, Tensor[] weight2, Tensor expert_idx, Tensor[] scale1, Tensor[] scale2, Tensor[] bias1, Tensor[] bias2, Tensor probs, str group, int max_output_size, Tensor(a11!) out, Tensor(a12!) expert_token_nums, Tensor? x_active_mask=None, float swiglu_limit=1000000.0) -> (Tensor(a11!) out, Tensor(a12!) expert_token_nums)", torch.ops._C_ascend.dispatch_ffn_combine),
+        shape="out, expert_token_nums -> out, expert_token_nums",
     )
 
 # adopt: _C_ascend::get_npu_storage_shape bc34db272315
@@ -204,16 +212,16 @@ if hasattr(torch.ops._C_ascend, "inplace_partial_rotary_mul"):
 if hasattr(torch.ops._C_ascend, "kv_compress_epilog"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.kv_compress_epilog, shape="->", override=True)
 
-# adopt: _C_ascend::mla_preprocess bd8e6c72bca3
+# adopt: _C_ascend::mla_preprocess 0107dac8d078
 # schema: csrc/torch_binding.cpp:1986
+# returned, which the schema does not say: q_out0, kv_cache_out0, q_out1, kv_cache_out1, inner_out
 # shape: what the kernel allocates, csrc/mla_preprocess/mla_preprocess_torch_adpt.h:26
 # no GE operator: csrc/mla_preprocess/mla_preprocess_torch_adpt.h:26 launches mla_preprocess; name a prototype with register_op
 # only with not (defined(ASCEND_PLATFORM_310P)) and defined(VLLM_ENABLE_ATB_AND_DIRECT_KERNELS)
 if hasattr(torch.ops._C_ascend, "mla_preprocess"):
     ascend_graph.register_kernel(
-        eager=torch.ops._C_ascend.mla_preprocess,
-        shape="q_out0, kv_cache_out0, q_out1, kv_cache_out1, inner_out -> q_out0_out like q_out0, kv_cache_out0_out like kv_cache_out0, q_out1_out like q_out1, kv_cache_out1_out like kv_cache_out1, inner_out_out like inner_out",
-        override=True,
+        eager=ascend_graph.define_from_function("_C_ascend_writes::mla_preprocess(Tensor hiddenState, Tensor wdqkv, Tensor? descale0, Tensor gamma1, Tensor? beta1, Tensor wuq, Tensor? descale1, Tensor gamma2, Tensor? cos, Tensor? sin, Tensor wuk, Tensor kv_cache, Tensor kv_cache_rope, Tensor slotmapping, Tensor? quant_scale0, Tensor? quant_offset0, Tensor? bias0, Tensor? quant_scale1, Tensor? quant_offset1, Tensor? bias1, Tensor? ctkv_scale, Tensor? q_nope_scale, str? cache_mode, str? quant_mode, bool? enable_inner_out, Tensor(a25!) q_out0, Tensor(a26!) kv_cache_out0, Tensor(a27!) q_out1, Tensor(a28!) kv_cache_out1, Tensor(a29!) inner_out) -> (Tensor(a25!) q_out0, Tensor(a26!) kv_cache_out0, Tensor(a27!) q_out1, Tensor(a28!) kv_cache_out1, Tensor(a29!) inner_out)", torch.ops._C_ascend.mla_preprocess),
+        shape="q_out0, kv_cache_out0, q_out1, kv_cache_out1, inner_out -> q_out0, kv_cache_out0, q_out1, kv_cache_out1, inner_out",
     )
 
 # adopt: _C_ascend::moe_gating_top_k 7aa90791dc6f
@@ -240,10 +248,10 @@ if hasattr(torch.ops._C_ascend, "moe_gating_top_k_hash"):
         override=True,
     )
 
-# adopt: _C_ascend::moe_grouped_matmul 286600461034
+# adopt: _C_ascend::moe_grouped_matmul 8f642ee86dfe
 # schema: csrc/torch_binding.cpp:2193
 # no GE operator: aclnnMoeGroupedMatmulWeightNz is called, and no prototype of MoeGroupedMatmulWeightNz is in this repository
-# meta kept: csrc/torch_binding_meta.cpp:1547; it returns a list of tensors
+# meta kept: csrc/torch_binding_meta.cpp:1547; it returns a list of tensors, which a relation does not express
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "moe_grouped_matmul"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.moe_grouped_matmul)
@@ -266,14 +274,17 @@ if hasattr(torch.ops._C_ascend, "npu_causal_conv1d_310"):
         "CausalConv1dV310", eager=torch.ops._C_ascend.npu_causal_conv1d_310, shape="x[*s] -> y[*s]: x", override=True,
     )
 
-# adopt: _C_ascend::npu_causal_conv1d_custom 65651b4c55a9
+# adopt: _C_ascend::npu_causal_conv1d_custom 3647a1374743
 # schema: csrc/torch_binding.cpp:2179
+# written by aclnnCausalConv1d, which the schema does not say: output; returned, which the schema does not say: output
 # shape: what the kernel allocates, csrc/torch_binding.cpp:632
-# no GE operator: _C_ascend::npu_causal_conv1d_custom ↔ CausalConv1d: nothing takes the argument Tensor output; 'shape only' is for an argument that only shapes need
+# prototype: csrc/moe/causal_conv1d/op_host/causal_conv1d_def.cpp:20; the call of aclnnCausalConv1d agrees
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_causal_conv1d_custom"):
-    ascend_graph.register_kernel(
-        eager=torch.ops._C_ascend.npu_causal_conv1d_custom, shape="output -> output_out like output", override=True,
+    ascend_graph.register_op(
+        "CausalConv1d",
+        eager=ascend_graph.define_from_function("_C_ascend_writes::npu_causal_conv1d_custom(Tensor(a0!) output, Tensor x, Tensor weight, Tensor conv_state, Tensor? bias_opt, Tensor? query_start_loc_opt, Tensor? cache_indices_opt, Tensor? initial_state_mode_opt, Tensor? num_accepted_tokens_opt, int activation_mode, int pad_slot_id, int run_mode) -> (Tensor(a0!) output)", torch.ops._C_ascend.npu_causal_conv1d_custom),
+        shape="output -> output", arguments={"conv_state": "convStates", "output": "y"},
     )
 
 # adopt: _C_ascend::npu_copy_and_expand_eagle_inputs 3097d50f491a
@@ -396,15 +407,17 @@ if hasattr(torch.ops._C_ascend, "npu_recurrent_gated_delta_rule"):
         shape="value[*s] -> out[*s]: bfloat16", arguments={"scale": "scale_value"}, override=True,
     )
 
-# adopt: _C_ascend::npu_recurrent_gated_delta_rule_310 9dcc0048e3c5
+# adopt: _C_ascend::npu_recurrent_gated_delta_rule_310 364050608fce
 # schema: csrc/torch_binding.cpp:1914
+# written by aclnnRecurrentGatedDeltaRuleV310, which the schema does not say: state
 # shape: what the kernel allocates, csrc/attention/recurrent_gated_delta_rule_v310/recurrent_gated_delta_rule_310_torch_adpt.h:20
 # prototype: csrc/attention/recurrent_gated_delta_rule_v310/op_host/recurrent_gated_delta_rule_v310_def.cpp:17; the call of aclnnRecurrentGatedDeltaRuleV310 agrees
 # only with defined(ASCEND_PLATFORM_310P)
 if hasattr(torch.ops._C_ascend, "npu_recurrent_gated_delta_rule_310"):
     ascend_graph.register_op(
-        "RecurrentGatedDeltaRuleV310", eager=torch.ops._C_ascend.npu_recurrent_gated_delta_rule_310,
-        shape="value[*s] -> out[*s]: value", arguments={"->": ("out",)}, override=True,
+        "RecurrentGatedDeltaRuleV310",
+        eager=ascend_graph.define_from_function("_C_ascend_writes::npu_recurrent_gated_delta_rule_310(Tensor query, Tensor key, Tensor value, Tensor beta, Tensor(a4!) state, Tensor actual_seq_lengths, Tensor ssm_state_indices, Tensor? g, Tensor? gk, Tensor? num_accepted_tokens, float scale_value=1.0) -> (Tensor output)", torch.ops._C_ascend.npu_recurrent_gated_delta_rule_310),
+        shape="value[*s] -> out[*s]: value",
     )
 
 # adopt: _C_ascend::npu_rms_norm_dynamic_quant 92f4ae3e0574
@@ -517,14 +530,17 @@ if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer"):
 if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_vllm_quant_lightning_indexer_metadata)
 
-# adopt: _C_ascend::sgmv_expand 6548b90c56bd
+# adopt: _C_ascend::sgmv_expand bd43ac22ebe7
 # schema: csrc/torch_binding.cpp:1981
-# the meta function at csrc/torch_binding_meta.cpp:1508 says otherwise: y[*s] -> y_out like y
+# returned, which the schema does not say: y
 # shape: what the kernel allocates, csrc/torch_binding.cpp:450
 # no GE operator: csrc/torch_binding.cpp:450 launches sgmv_expand_bfloat16_t, sgmv_expand_half; name a prototype with register_op
 # only with not (defined(ASCEND_PLATFORM_310P)) and defined(VLLM_ENABLE_ATB_AND_DIRECT_KERNELS)
 if hasattr(torch.ops._C_ascend, "sgmv_expand"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.sgmv_expand, shape="y -> y_out like y", override=True)
+    ascend_graph.register_kernel(
+        eager=ascend_graph.define_from_function("_C_ascend_writes::sgmv_expand(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor(a4!) y, int slice_offset, int slice_size) -> Tensor(a4!)", torch.ops._C_ascend.sgmv_expand),
+        shape="y -> y",
+    )
 
 # adopt: _C_ascend::sgmv_shrink 4f02135b64f8
 # schema: csrc/torch_binding.cpp:1978
@@ -533,21 +549,25 @@ if hasattr(torch.ops._C_ascend, "sgmv_expand"):
 if hasattr(torch.ops._C_ascend, "sgmv_shrink"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.sgmv_shrink, shape="->")
 
-# adopt: _C_ascend::store_kv_block 0b9f8aa6de01
+# adopt: _C_ascend::store_kv_block 3e4c16357896
 # schema: csrc/torch_binding.cpp:2550
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
+# written by aclnnStoreKVBlock, which the schema does not say: key_cache_in
+# no GE operator: _C_ascend_writes::store_kv_block ↔ StoreKVBlock: the schema writes key_cache_in, but no output of StoreKVBlock holds its new value (outputs: none). If the operator only reads it, write: _C_ascend_writes::store_kv_block(Tensor key_in, Tensor key_cache_in, Tensor group_len, Tensor group_key_idx,Tensor group_key_cache_idx, int block_size=0) -> ()
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "store_kv_block"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.store_kv_block, shape="->", override=True)
+    ascend_graph.register_kernel(
+        eager=ascend_graph.define_from_function("_C_ascend_writes::store_kv_block(Tensor key_in, Tensor(a1!) key_cache_in, Tensor group_len, Tensor group_key_idx,Tensor group_key_cache_idx, int block_size=0) -> ()", torch.ops._C_ascend.store_kv_block),
+        shape="->",
+    )
 
-# adopt: _C_ascend::store_kv_block_metadata faab73ee95ab
+# adopt: _C_ascend::store_kv_block_metadata bad15cd65d52
 # schema: csrc/torch_binding.cpp:2544
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
 # only with not (defined(ASCEND_PLATFORM_310P))
-if hasattr(torch.ops._C_ascend, "store_kv_block_metadata"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.store_kv_block_metadata, shape="->")
+# undecided: its schema says that nothing is written, and aclnnStoreKvBlockMetadata is called, and csrc/attention/store_kv_block_metadata/op_api/aclnn_store_kv_block_metadata.h:20 does not tell what it writes: write (a!) at what it writes, and uncomment
+# ascend_graph.register_kernel(
+#     eager=ascend_graph.define_from_function("_C_ascend_writes::store_kv_block_metadata(Tensor slot_mapping_npu, Tensor group_len, Tensor group_key_idx, Tensor group_key_cache_idx, int block_size=0) -> ()", torch.ops._C_ascend.store_kv_block_metadata),
+#     shape="->",
+# )
 
 # adopt: _C_ascend::swap_blocks 1b0a5017d47d
 # schema: csrc/torch_binding.cpp:2004
@@ -556,21 +576,23 @@ if hasattr(torch.ops._C_ascend, "store_kv_block_metadata"):
 if hasattr(torch.ops._C_ascend, "swap_blocks"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.swap_blocks, shape="->")
 
-# adopt: _C_ascend::swap_blocks_batch b71db2d44c00
+# adopt: _C_ascend::swap_blocks_batch ffcea4d265be
 # schema: csrc/torch_binding.cpp:2011
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
 # only with not (defined(ASCEND_PLATFORM_310P))
-if hasattr(torch.ops._C_ascend, "swap_blocks_batch"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.swap_blocks_batch, shape="->")
+# undecided: it writes y, which its schema does not say, and it passes src_ptrs, dst_ptrs, sizes to aclrtMemcpyBatchAsync, which is not known here: write (a!) at what it writes, and uncomment
+# ascend_graph.register_kernel(
+#     eager=ascend_graph.define_from_function("_C_ascend_writes::swap_blocks_batch(Tensor x, Tensor(a1!) y, Tensor z, int direction) -> ()", torch.ops._C_ascend.swap_blocks_batch),
+#     shape="->",
+# )
 
-# adopt: _C_ascend::transpose_kv_cache_by_block f0aa50137747
+# adopt: _C_ascend::transpose_kv_cache_by_block d1c40f755aeb
 # schema: csrc/torch_binding.cpp:2165
-# no GE operator: a GE graph drops a node that neither returns nor writes; write Tensor(a!) in the schema first
-# the schema says that nothing is written, so that torch.compile drops calls
 # only with not (defined(ASCEND_PLATFORM_310P))
-if hasattr(torch.ops._C_ascend, "transpose_kv_cache_by_block"):
-    ascend_graph.register_kernel(eager=torch.ops._C_ascend.transpose_kv_cache_by_block, shape="->", override=True)
+# undecided: its schema says that nothing is written, and what the kernel of TransposeKvCacheByBlock does with KCache, VCache is not understood: write (a!) at what it writes, and uncomment
+# ascend_graph.register_kernel(
+#     eager=ascend_graph.define_from_function("_C_ascend_writes::transpose_kv_cache_by_block(Tensor[] kCache, Tensor[] vCache, Tensor blockIDs, int blockSize, int headNum, int headDim, int splitNum, int layerNum) -> ()", torch.ops._C_ascend.transpose_kv_cache_by_block),
+#     shape="->",
+# )
 
 # adopt: vllm::ascend_eplb_map_to_physical 7928cb95b9ec
 # schema: vllm_ascend/ops/fused_moe/eplb.py:121
@@ -606,6 +628,20 @@ ascend_graph.register_kernel(eager=torch.ops.vllm.minimax_m3_sparse_forward, sha
 # schema: vllm_ascend/ops/mla.py:183
 # no GE operator: its kernel is Python
 ascend_graph.register_kernel(eager=torch.ops.vllm.mla_forward, shape="->", override=True)
+
+# adopt: vllm::muls_add dee394e6ca8f
+# schema: vllm_ascend/ops/register_custom_ops.py:207
+# shape: what the kernel allocates, vllm_ascend/ops/triton/muls_add.py:29
+# no GE operator: its kernel is Python
+ascend_graph.register_kernel(eager=torch.ops.vllm.muls_add, shape="x[*s] -> y_out like x", override=True)
+
+# adopt: vllm::npu_rotary_embedding af1b0cf59809
+# schema: vllm_ascend/ops/register_custom_ops.py:199
+# shape: the meta function, vllm_ascend/ops/register_custom_ops.py:155
+# no GE operator: its kernel is Python
+ascend_graph.register_kernel(
+    eager=torch.ops.vllm.npu_rotary_embedding, shape="query, key -> y0 like query, y1 like key", override=True,
+)
 
 # adopt: vllm::qkv_rmsnorm_rope 6d7694205537
 # schema: vllm_ascend/ops/triton/linearnorm/split_qkv_rmsnorm_rope.py:384
@@ -668,4 +704,4 @@ ascend_graph.register_kernel(
 # written: gvas_buffer, addr_buffer, num_tokens_buffer
 # impossible: it returns something else than tensors, and graphs hold tensors
 
-# adopt: end _C_ascend::batch_matmul_transpose, _C_ascend::bgmv_expand, _C_ascend::bgmv_shrink, _C_ascend::chunk_fwd_o, _C_ascend::chunk_gated_delta_rule_fwd_h, _C_ascend::compressor, _C_ascend::compressor_metadata, _C_ascend::compressor_metadata_out, _C_ascend::device_print, _C_ascend::device_print_tensor, _C_ascend::dispatch_ffn_combine, _C_ascend::get_npu_storage_shape, _C_ascend::grouped_matmul_swiglu_quant, _C_ascend::grouped_matmul_swiglu_quant_v2, _C_ascend::grouped_matmul_swiglu_quant_weight_nz, _C_ascend::grouped_matmul_swiglu_quant_weight_nz_tensor_list, _C_ascend::indexer_compress_epilog_v2, _C_ascend::inplace_partial_rotary_mul, _C_ascend::kv_compress_epilog, _C_ascend::mla_preprocess, _C_ascend::moe_gating_top_k, _C_ascend::moe_gating_top_k_hash, _C_ascend::moe_grouped_matmul, _C_ascend::npu_add_rms_norm_bias, _C_ascend::npu_causal_conv1d_310, _C_ascend::npu_causal_conv1d_custom, _C_ascend::npu_copy_and_expand_eagle_inputs, _C_ascend::npu_dequant_swiglu_quant, _C_ascend::npu_gemma_rms_norm, _C_ascend::npu_hc_post, _C_ascend::npu_hc_pre_v2, _C_ascend::npu_k2q_csr, _C_ascend::npu_kv_quant_sparse_attn_sharedkv, _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata, _C_ascend::npu_kv_quant_sparse_flash_attention, _C_ascend::npu_lightning_indexer, _C_ascend::npu_lightning_indexer_quant, _C_ascend::npu_recurrent_gated_delta_rule, _C_ascend::npu_recurrent_gated_delta_rule_310, _C_ascend::npu_rms_norm_dynamic_quant, _C_ascend::npu_scatter_nd_update_v2, _C_ascend::npu_sign_bits_pack, _C_ascend::npu_sparse_attention_score, _C_ascend::npu_sparse_attention_score_prefill, _C_ascend::npu_sparse_attn_sharedkv, _C_ascend::npu_sparse_attn_sharedkv_metadata, _C_ascend::npu_sparse_flash_attention, _C_ascend::npu_swiglu_group_quant, _C_ascend::npu_vllm_quant_lightning_indexer, _C_ascend::npu_vllm_quant_lightning_indexer_metadata, _C_ascend::sgmv_expand, _C_ascend::sgmv_shrink, _C_ascend::store_kv_block, _C_ascend::store_kv_block_metadata, _C_ascend::swap_blocks, _C_ascend::swap_blocks_batch, _C_ascend::transpose_kv_cache_by_block, vllm::ascend_eplb_map_to_physical, vllm::dsa_forward, vllm::maybe_all_gather_and_maybe_unpad, vllm::maybe_pad_and_reduce, vllm::minimax_m3_sparse_forward, vllm::mla_forward, vllm::qkv_rmsnorm_rope, vllm::qkv_rmsnorm_rope_simt, vllm::quantize, vllm::split_qkv_tp_rmsnorm_rope, vllm::triton_split_qkv_rmsnorm_mrope, vllm::unquantized_gemm, vllm_ascend::compute_lru_resident_addrs
+# adopt: end _C_ascend::batch_matmul_transpose, _C_ascend::bgmv_expand, _C_ascend::bgmv_shrink, _C_ascend::chunk_fwd_o, _C_ascend::chunk_gated_delta_rule_fwd_h, _C_ascend::compressor, _C_ascend::compressor_metadata, _C_ascend::compressor_metadata_out, _C_ascend::device_print, _C_ascend::device_print_tensor, _C_ascend::dispatch_ffn_combine, _C_ascend::get_npu_storage_shape, _C_ascend::grouped_matmul_swiglu_quant, _C_ascend::grouped_matmul_swiglu_quant_v2, _C_ascend::grouped_matmul_swiglu_quant_weight_nz, _C_ascend::grouped_matmul_swiglu_quant_weight_nz_tensor_list, _C_ascend::indexer_compress_epilog_v2, _C_ascend::inplace_partial_rotary_mul, _C_ascend::kv_compress_epilog, _C_ascend::mla_preprocess, _C_ascend::moe_gating_top_k, _C_ascend::moe_gating_top_k_hash, _C_ascend::moe_grouped_matmul, _C_ascend::npu_add_rms_norm_bias, _C_ascend::npu_causal_conv1d_310, _C_ascend::npu_causal_conv1d_custom, _C_ascend::npu_copy_and_expand_eagle_inputs, _C_ascend::npu_dequant_swiglu_quant, _C_ascend::npu_gemma_rms_norm, _C_ascend::npu_hc_post, _C_ascend::npu_hc_pre_v2, _C_ascend::npu_k2q_csr, _C_ascend::npu_kv_quant_sparse_attn_sharedkv, _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata, _C_ascend::npu_kv_quant_sparse_flash_attention, _C_ascend::npu_lightning_indexer, _C_ascend::npu_lightning_indexer_quant, _C_ascend::npu_recurrent_gated_delta_rule, _C_ascend::npu_recurrent_gated_delta_rule_310, _C_ascend::npu_rms_norm_dynamic_quant, _C_ascend::npu_scatter_nd_update_v2, _C_ascend::npu_sign_bits_pack, _C_ascend::npu_sparse_attention_score, _C_ascend::npu_sparse_attention_score_prefill, _C_ascend::npu_sparse_attn_sharedkv, _C_ascend::npu_sparse_attn_sharedkv_metadata, _C_ascend::npu_sparse_flash_attention, _C_ascend::npu_swiglu_group_quant, _C_ascend::npu_vllm_quant_lightning_indexer, _C_ascend::npu_vllm_quant_lightning_indexer_metadata, _C_ascend::sgmv_expand, _C_ascend::sgmv_shrink, _C_ascend::store_kv_block, _C_ascend::store_kv_block_metadata, _C_ascend::swap_blocks, _C_ascend::swap_blocks_batch, _C_ascend::transpose_kv_cache_by_block, vllm::ascend_eplb_map_to_physical, vllm::dsa_forward, vllm::maybe_all_gather_and_maybe_unpad, vllm::maybe_pad_and_reduce, vllm::minimax_m3_sparse_forward, vllm::mla_forward, vllm::muls_add, vllm::npu_rotary_embedding, vllm::qkv_rmsnorm_rope, vllm::qkv_rmsnorm_rope_simt, vllm::quantize, vllm::split_qkv_tp_rmsnorm_rope, vllm::triton_split_qkv_rmsnorm_mrope, vllm::unquantized_gemm, vllm_ascend::compute_lru_resident_addrs

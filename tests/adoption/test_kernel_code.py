@@ -46,6 +46,14 @@ extern "C" __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_AD
     last.Init(z);
 }}
 """
+BIND = """at::Tensor f(const at::Tensor &x, const at::Tensor &y) {
+    at::Tensor z = at::empty_like(x);
+    auto w = at::empty({8}, x.options());
+    add<<<8, nullptr, stream>>>(x.data_ptr(), y.data_ptr(), z.data_ptr(), w.data_ptr());
+    return z;
+}
+PYBIND11_MODULE(mine, m) { m.def("f", &f); }
+"""
 READ, WRITTEN = "Tensor x, Tensor y", "Tensor x, Tensor(a1!) y"
 # What the kernel does with y, and the arguments of the schema.
 DONE = {
@@ -81,11 +89,7 @@ def adopt_kernel(adopted: Adopt, body: str) -> tuple[State, str, str]:
     report = adopted(
         {
             "kernel.cpp": KERNEL.format(body=body),
-            "bind.cpp": "at::Tensor f(const at::Tensor &x, const at::Tensor &y) {\n"
-            "    at::Tensor z = at::empty_like(x);\n"
-            "    auto w = at::empty({8}, x.options());\n"
-            "    add<<<8, nullptr, stream>>>(x.data_ptr(), y.data_ptr(), z.data_ptr(), w.data_ptr());\n    return z;\n}\n"
-            'PYBIND11_MODULE(mine, m) { m.def("f", &f); }\n',
+            "bind.cpp": BIND,
         }
     )
     (one,) = report.decisions
@@ -104,3 +108,50 @@ def test_a_method_of_a_class_that_is_not_known_leaves_the_schema_open(body: str,
         State.UNDECIDED,
         "it launches add, and what that kernel does with y is not understood",
     )
+
+
+TILES = """#include "kernel_operator.h"
+template <typename T> AICORE void run(__gm__ T* x, __gm__ T* y, __gm__ T* z, __gm__ {kind}* w) {{
+    using GlobalData = pto::GlobalTensor<T, pto::Shape<1, 1, 1, 1, 8>, pto::Stride<1, 1, 1, 1, 1>>;
+    {{ GlobalTensor<T, decltype(shape)> _gm(x + 8, shape); TLOAD(tile, _gm); }}
+    {{ GlobalTensor<T, decltype(shape)> _gm(z + 8, shape); TSTORE(_gm, tile); }}
+    GlobalData yGlobal(y);
+    TASSIGN(yGlobal, y + 8);
+    {body}
+}}
+extern "C" __global__ AICORE void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR w)
+{{
+    run<half>((__gm__ half*)x, (__gm__ half*)y, (__gm__ half*)z, reinterpret_cast<__gm__ {kind}*>(w));
+}}
+"""
+# What a kernel of tiles does with y and w, the type of w's elements, and the arguments of the schema; none if that is open.
+TILE_BODIES = {
+    "TLOAD(tile, yGlobal); if (w != nullptr) { n = w[0] + w[n + 1]; }": ("int32_t", READ),
+    "TSTORE(yGlobal, tile); if (nullptr == w) { n = static_cast<int64_t>(w[0]); }": ("int32_t", WRITTEN),
+    "TLOAD(tile, yGlobal); w[0] = 1;": ("int32_t", None),
+    "TLOAD(tile, yGlobal); GlobalData other((__gm__ T*)w[0]); TSTORE(other, tile);": ("uint64_t", None),
+    "TMOVE(yGlobal, tile); n = w[0];": ("int32_t", None),
+}
+
+
+@pytest.mark.parametrize("body", TILE_BODIES)
+def test_what_a_kernel_of_tiles_writes_is_read_from_its_stores(body: str, adopted: Adopt) -> None:
+    kind, arguments = TILE_BODIES[body]
+    bind = BIND.replace("at::Tensor &y)", "at::Tensor &y, const at::Tensor &w)").replace("    auto w", "    auto v")
+    report = adopted({"kernel.cpp": TILES.format(body=body, kind=kind), "bind.cpp": bind})
+    (one,) = report.decisions
+    if arguments is None:
+        assert one.state is State.UNDECIDED
+        assert "what that kernel does with" in one.reason
+    else:
+        assert schema_of(one) == f"mine::f({arguments}, Tensor w) -> Tensor", one.reason
+
+
+@pytest.mark.parametrize("directory", ["first/", ""])
+def test_of_kernels_with_one_name_the_nearest_is_launched(directory: str, adopted: Adopt) -> None:
+    written, read = (KERNEL.format(body=f"{kind}<half> one; one.Run(yGm);") for kind in ("Writer", "Reader"))
+    (one,) = adopted({"first/kernel.cpp": written, "other/kernel.cpp": read, f"{directory}bind.cpp": BIND}).decisions
+    if directory:
+        assert schema_of(one) == "mine::f(Tensor x, Tensor(a1!) y) -> Tensor", one.reason
+    else:
+        assert one.reason == "it launches add, and nothing here tells what that kernel writes"

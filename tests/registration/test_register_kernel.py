@@ -107,7 +107,8 @@ def test_the_relation_gives_dtypes_absent_outputs_and_strides(ops: Any) -> None:
 
 
 def test_arguments_are_written_in_every_mode_without_ge(ops: Any) -> None:
-    register_kernel(eager=ops.put, shape="cache[n, d], x[m, d] ->")
+    put = register_kernel(eager=ops.put, shape="cache[n, d], x[m, d] ->")
+    assert ascend_graph.opcheck(put, checks=("runs", "arguments", "meta"), count=2).ok
     register_kernel(eager=ops.grow_, shape="x[*s] -> x")
 
     def f(cache: T, x: T) -> T:

@@ -198,7 +198,7 @@ def _aliases(
     for number, value in enumerate(items or ()):
         if isinstance(value, Input) and value.name in positions:
             found[number] = positions[value.name]
-        elif _mentions(value):
+        elif mentions(value):
             return {}, "it returns an argument in some calls"
     if len(signature.returns) != len(items or ()):
         return {}, ""
@@ -206,10 +206,10 @@ def _aliases(
     return found, f"it returns {loose[0]} itself, and does not write it" if loose else ""
 
 
-def _mentions(value: Any) -> bool:
+def mentions(value: Any) -> bool:
     """Return whether a value is an argument, or a view of one, in some calls."""
     if isinstance(value, NewTensor) and value.view is not None:
-        return isinstance(value.view[0], Input) or _mentions(value.view[0])
+        return isinstance(value.view[0], Input) or mentions(value.view[0])
     if isinstance(value, Choice):
-        return any(isinstance(one, Input) or _mentions(one) for one in (value.then, value.otherwise))
+        return any(isinstance(one, Input) or mentions(one) for one in (value.then, value.otherwise))
     return False

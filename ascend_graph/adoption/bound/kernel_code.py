@@ -194,6 +194,10 @@ class KernelCode:
         constructed = self._constructed(callee, count)
         return own or [one for one in found if one.owner not in self.classes] or constructed
 
+    def declared_kind(self, callee: NamedCallee) -> str:
+        """Return the class of the variable that ``Class one(x)`` declares; empty if nothing is declared."""
+        return "" if callee.path else self.class_of(self._word_before(self._before_angles(callee.start)))
+
     def _constructed(self, callee: NamedCallee, count: int) -> list[DeviceFunction]:
         """Return the constructors of ``Class(x)`` and ``Class one(x)``."""
         kind = self._word_before(self._before_angles(callee.start))

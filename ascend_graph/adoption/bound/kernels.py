@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,13 @@ _FIRST_WRITTEN = frozenset(
         "LoadData",
         "Duplicate",
         "LoadDataWithTranspose",
+        # Instructions on tiles: the memory that they store to, and what they load from.
+        "TSTORE",
+        "TSTORE_FP",
+        "MSCATTER",
+        "TLOAD",
+        "TPREFETCH",
+        "MGATHER",
     }
 )
 #: Methods that read their arguments, and those that write them.
@@ -50,6 +58,11 @@ _POINTER = re.compile(
 )
 _STORED = re.compile(r"\s*(?P<this>this\s*->\s*)?(?P<name>[A-Za-z_]\w*)\s*=(?P<value>[^=].*)?\Z", re.DOTALL)
 _MARK = re.compile(r"\b__global__\b")
+#: Types of numbers that hold no address.
+_SMALL = frozenset(
+    {"int32_t", "uint32_t", "int16_t", "uint16_t", "int", "unsigned", "float", "half", "bfloat16_t", "bool"}
+)
+_TENSOR = "GlobalTensor"
 _LONGEST_CALL = 4000
 _MAX_DEPTH = 4
 #: Number of directories above a file in which the headers that it includes are looked for.
@@ -71,8 +84,8 @@ class KernelWrites:
     unknown: set[int] = field(default_factory=set)
 
 
-def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
-    """Return what a kernel writes; None if its source is not found, or several kernels have the name."""
+def kernel_writes(name: str, files: Iterable[Path], caller: Path) -> KernelWrites | None:
+    """Return what a kernel writes; None if its source is not found, or several files next to the caller's have the name."""
     found = []
     for path in files:
         try:
@@ -84,6 +97,8 @@ def kernel_writes(name: str, files: list[Path]) -> KernelWrites | None:
         found += [
             (one, path) for one in find_kernels(_MARK.sub(GLOBAL_MARK, code)) if one.name.rpartition("::")[2] == name
         ]
+    near = {path: len(os.path.commonpath((path, caller))) for _, path in found}
+    found = [(one, path) for one, path in found if near[path] == max(near.values())]
     if len(found) != 1:
         return None
     kernel, path = found[0]
@@ -159,6 +174,11 @@ class _Reader:
                 continue
             if _DECLARATION.match(re.split(r"[;{}]", before)[-1]):
                 continue
+            if (
+                re.match(r"\s*[({;]", after)
+                and self.known.declared_kind(NamedCallee(name, start=match.start())) == _TENSOR
+            ):
+                continue
             member = re.match(r"\s*(?:\[[^\[\]]*\])?\s*\.\s*(\w+)\s*(?:<[^<>]*>)?\s*\(", after)
             if member is not None:
                 if member[1] == "SetGlobalBuffer" or member[1] in _READ_MEMBERS:
@@ -166,11 +186,35 @@ class _Reader:
                 else:
                     yield ("written" if member[1] == "SetValue" else "unknown"), _NOWHERE
                 continue
+            if value := self.value(name, match.start(), match.end()):
+                yield value, _NOWHERE
+                continue
             given = _GIVEN.search(before)
             if given is not None and _PART.match(self.code, match.end()):
                 yield "is", (given[1], ((match.end(), self.known.end_of_block(match.end())),))
                 continue
             yield from self.argument(match.start())
+
+    def value(self, name: str, start: int, end: int) -> str:
+        """Return ``read`` if a pointer is compared with null or an element of it is read, and nothing if it is a pointer.
+
+        An element that may hold an address, or is written, is ``unknown``.
+        """
+        before, after = self.code[max(0, start - 40) : start], self.code[end : end + 200]
+        if re.match(r"\s*[!=]=\s*(?:nullptr|NULL|0)\b", after) or re.search(r"\b(?:nullptr|NULL)\s*[!=]=\s*\Z", before):
+            return "read"
+        close = close_of(self.code, end) if after.startswith("[") else -1
+        here = self.known.enclosing(start)
+        if close < 0 or here is None or re.search(r"&\s*\Z", before):
+            return ""
+        kinds = re.findall(
+            rf"__gm__\s+(?:const\s+)?(\w+)\s*\*\s*(?:const\s+)?(?:__restrict__\s+)?{re.escape(name)}\b",
+            self.code[here.whole[0] : start],
+        )
+        written = re.search(r"(?:\*|\+\+|--)\s*\Z", before) or re.match(
+            r"\s*(?:=(?!=)|\+\+|--|(?:[-+*/%&|^]|<<|>>)=|\[|\.)", self.code[close + 1 : close + 20]
+        )
+        return "" if not kinds else "read" if {*kinds} <= _SMALL and not written else "unknown"
 
     def argument(self, position: int) -> Iterator[tuple[str, Place]]:
         """Yield what the call does whose argument stands at a position."""
@@ -191,6 +235,11 @@ class _Reader:
             yield "read", _NOWHERE
         elif function in _WRITING or function in _FIRST_WRITTEN:
             yield "written", _NOWHERE
+        elif function == "TASSIGN":
+            target = re.match(r"\s*(?:this\s*->\s*)?(\w+)\s*,", self.code[opened + 1 : position])
+            yield ("is", self.held_by(NamedCallee("", "", (target[1],), opened))) if target else ("read", _NOWHERE)
+        elif number == 0 and self.known.declared_kind(callee) == _TENSOR:
+            yield "is", (function, ((opened, self.known.end_of_block(opened)),))
         elif function in ("if", "while", "for", "switch") or function.endswith("_cast"):
             yield from self.argument(opened) if function.endswith("cast") else iter((("unknown", _NOWHERE),))
         else:

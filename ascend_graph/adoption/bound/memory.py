@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WRITING_NAME = re.compile(r"[a-z]\w*(?:_out|_outf|(?<!_)_)\Z")
 _POINTERS = frozenset({"data_ptr", "mutable_data_ptr", "const_data_ptr", "data", "unsafeGetTensorImpl"})
+#: Methods whose result may be the memory of what they are called of, and not that of arguments.
+_OF_OWNER = VIEWS - {"value_or_else", "get"} | {"index"}
 _CONTAINER = re.compile(r"\b(?:vector|\w*Vector|array|map|unordered_map|tuple|List)\b")
 
 
@@ -102,13 +104,15 @@ class MemoryWalker(ABC):
         if isinstance(node, ast.List | ast.Tuple):
             return union(map(self.memory, node.elts))
         if isinstance(node, ast.BinOp):
-            return union(self.memory(one) for one in (node.left, node.right) if self.is_pointer(one))
+            sides = (node.left, node.right) if self.is_pointer(node) else ()
+            return union(self.memory(one) for one in sides if self.is_pointer(one))
         return self.result_memory(node) if isinstance(node, ast.Call) else set()
 
     def is_pointer(self, node: ast.expr) -> bool:
         """Return whether a value is a pointer: a sum with it points into the same memory."""
         if isinstance(node, ast.BinOp):
-            return self.is_pointer(node.left) or self.is_pointer(node.right)
+            moved = isinstance(node.op, ast.Add | ast.Sub)
+            return moved and (self.is_pointer(node.left) or self.is_pointer(node.right))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return node.func.attr in _POINTERS
         if isinstance(node, ast.Call):
@@ -152,6 +156,8 @@ class MemoryWalker(ABC):
         if isinstance(node.func, ast.Attribute):
             if node.func.attr in FRESH_METHODS:
                 return set()
+            if node.func.attr in _OF_OWNER:
+                return self.memory(node.func.value)
             return union((self.memory(node.func.value), *map(self.memory, node.args)))
         if last in READERS or is_check(last) or name == FORGET:
             return set()

@@ -67,6 +67,13 @@ READERS = frozenset(
         "result_type", "promote_types", "printf", "cout",
     }
 )  # fmt: skip
+#: Functions of C and of CANN's runtime whose first argument is the memory that they write.
+WRITING_FIRST = frozenset(
+    {
+        "memcpy", "memmove", "memset", "memcpy_s", "memset_s", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtMemcpy2d",
+        "aclrtMemcpy2dAsync", "aclrtMemset", "aclrtMemsetAsync",
+    }
+)  # fmt: skip
 #: Names of casts and constructors that pass a value on; those of CANN's C interface make handles of it.
 HARMLESS = frozenset(
     {

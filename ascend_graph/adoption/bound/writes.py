@@ -23,6 +23,7 @@ from ascend_graph.adoption.bound.tensor_functions import (
     READING_METHODS,
     RESHAPING,
     VIEWS,
+    WRITING_FIRST,
     is_check,
     reads_alone,
 )
@@ -40,7 +41,7 @@ from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.sources.kernels import LITERAL
 
 #: Maximum nesting of helper functions that are followed.
-_MAX_DEPTH = 4
+_MAX_DEPTH = 6
 #: End of the reason why a function cannot run on an NPU.
 NOT_FOR_NPU = "nothing is registered for the NPU"
 #: Calls that write, as they stand in a text: in-place methods, functions with outputs, stores through pointers.
@@ -81,15 +82,6 @@ class Writes:
         return min(number, self.count - 1) if self.is_variadic else number
 
 
-def written_arguments(function: object, schema: OpSchema, findings: Findings, known: Known) -> list[str]:
-    """Return the tensors of a schema that its C++ kernel writes; none if that is not certain."""
-    if not isinstance(function, CppFunction) or len(function.parameters) != len(schema.arguments):
-        return []
-    found = writes_of(function, findings, known)
-    tensors = [(n, one.name) for n, one in enumerate(schema.arguments) if one.is_tensor]
-    return [name for n, name in tensors if n in found.written] if not found.problems else []
-
-
 def writes_of(
     function: CppFunction, findings: Findings, known: Known, depth: int = 1, given: Pointers | None = None
 ) -> Writes:
@@ -125,6 +117,8 @@ class _Walker(MemoryWalker):
             function.is_variadic,
             opaque="*" in _VALUES.sub("", function.returns) or function.returns.split()[-1:] in (["T"], ["auto"]),
         )
+        #: Values that statements give to variables.
+        self.assigned: dict[str, list[ast.expr]] = {}
         self.launched = launches_of(function)
         self.pointers = FunctionPointers(function, (), {}, findings)
         self.helpers: dict[tuple[str, str, int, frozenset[tuple[int, Functions]]], Writes | None] = {}
@@ -135,6 +129,10 @@ class _Walker(MemoryWalker):
         tree = ast.Module([*statements(self.function.body), *inner], [])
         nodes = [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
         self.find_lambdas(nodes)
+        for stored in (one for one in nodes if isinstance(one, ast.Assign)):
+            for target in stored.targets:
+                if isinstance(target, ast.Name):
+                    self.assigned.setdefault(target.id, []).append(stored.value)
         self.pointers = FunctionPointers(self.function, ast.walk(tree), given, self.findings)
         before = None
         while before != self.held:
@@ -198,6 +196,10 @@ class _Walker(MemoryWalker):
             root = root_of(node.args[0])
             if root is not None and not self.is_container(root):
                 self.write(node.args[0])
+        elif last in WRITING_FIRST and self.helper(node) is None:
+            if any(map(self.is_stored_address, node.args[:1])):
+                self.problem(f"{name} writes to an address that a tensor holds", self.memory(node.args[0]))
+            self.write(node.args[0])
         elif WRITING_NAME.match(last) and self.helper(node) is None:
             if last.endswith("_outf"):
                 self.problem(f"it calls {name}, whose outputs come last")
@@ -272,7 +274,7 @@ class _Walker(MemoryWalker):
     def aclnn(self, name: str, arguments: list[ast.expr]) -> None:
         self.result.called.add(name)
         try:
-            roles = roles_of(name, self.known)
+            roles = roles_of(name, self.known, self.findings.kernel_files)
         except NoBindingError as reason:
             self.problem(str(reason))
             return
@@ -284,6 +286,18 @@ class _Walker(MemoryWalker):
                 self.write(one)
             elif role == "." and self.memory(one) and not isinstance(one, ast.Attribute | ast.Call):
                 self.problem(f"it passes a tensor to {name} where that takes a value", self.memory(one))
+
+    def is_stored_address(self, node: ast.expr, depth: int = 0) -> bool:
+        """Return whether a pointer is an item of memory, which points elsewhere; ``&p[n]`` reads the same here."""
+        if isinstance(node, ast.Name):
+            return depth < _MAX_DEPTH and any(
+                self.is_stored_address(one, depth + 1) for one in self.assigned.get(node.id, ())
+            )
+        if isinstance(node, ast.Subscript):
+            return self.is_pointer(node.value)
+        inner = node.args if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute) else ()
+        sides = (node.left, node.right) if isinstance(node, ast.BinOp) and self.is_pointer(node) else ()
+        return any(self.is_stored_address(one, depth) for one in (*inner, *sides))
 
     def write(self, node: ast.expr) -> None:
         self.result.written |= self.memory(node)
@@ -332,7 +346,8 @@ class _Walker(MemoryWalker):
         missed = self.launched - {name for name, _ in launched}
         for name, given in [*launched, *((one, None) for one in sorted(missed))]:
             taken = [self.memory(expression(one)) for one in given or ()]
-            kernel = kernel_writes(name, self.findings.kernel_files) if given is not None else None
+            caller = self.known.extensions.root / self.function.file
+            kernel = kernel_writes(name, self.findings.kernel_files, caller) if given is not None else None
             if kernel is None or kernel.count != len(taken):
                 self.problem(f"it launches {name}, and nothing here tells what that kernel writes")
                 continue

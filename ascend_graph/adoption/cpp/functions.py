@@ -166,7 +166,10 @@ def functions(code: str, file: str) -> Iterator[CppFunction]:
         if stop is None:
             continue
         if stop == "{":
-            head = code[max(head_start, match.start() - _LONGEST_HEAD) : match.start()]
+            end = match.start()
+            while end > head_start and code[end - 1].isspace():  # a long comment between the parameters and the body
+                end -= 1
+            head = code[max(head_start, end - _LONGEST_HEAD) : end]
             if _open_brackets(head):
                 # A default of a parameter: f(Tensor x = at::zeros({1})).
                 position = max(close_of(code, match.start()), match.start()) + 1
@@ -185,7 +188,7 @@ def functions(code: str, file: str) -> Iterator[CppFunction]:
                     found = _function(head, code[match.end() : close], namespaces, file)
                     if found is not None:
                         name, returns, parameters, offset = found
-                        line = _line(starts, match.start() - len(head) + offset)
+                        line = _line(starts, end - len(head) + offset)
                         yield CppFunction(
                             name, returns, parameters, code[match.end() : close], file, line, _line(starts, match.end())
                         )

@@ -8,6 +8,7 @@ replaces a call by one of the variant and returns the argument.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -151,6 +152,8 @@ def register_functional_variant(
     # overloads it keeps one in its table of schemas after both are gone, with a pointer to freed memory.
     name = f"{name}__{schema.overload}" if schema.overload else name
     arguments = schema.text[schema.text.index("(") : schema.text.rindex(" -> ")]
+    # PyTorch writes Tensor! as a set without a name, which it does not read.
+    arguments = re.sub(r"\(\$(\d+)! -> \)", r"(unnamed\1!)", arguments)
     returns = ", ".join(schema.returns[n].type_text for n in fresh)
     library = torch.library.Library(namespace, "FRAGMENT")
     try:
