@@ -134,8 +134,11 @@ def _recorded(overload: Any, gradient: Formula) -> Any:
     def set_materialize_grads(ctx: Any, value: bool) -> None:
         ctx.ascend_graph_materializes = value
 
-    functions = {"forward": forward, "backward": backward, "jvp": jvp}
-    functions["_compiled_autograd_key"] = lambda ctx: (ctx._autograd_function_id,)
+    def key_of_compiled_autograd(ctx: Any) -> tuple[int]:
+        return (ctx._autograd_function_id,)
+
+    functions: dict[str, Any] = {"forward": forward, "backward": backward, "jvp": jvp}
+    functions["_compiled_autograd_key"] = key_of_compiled_autograd
     name = f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}"
     # Not a torch.autograd.Function: its apply would hand the call to functorch, which the dispatcher does already.
     made: Any = type(name, (_SingleLevelFunction,), {key: staticmethod(value) for key, value in functions.items()})

@@ -475,7 +475,11 @@ def test_a_lazily_negated_or_conjugated_tensor_is_written(ops: SimpleNamespace, 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_lazily_negated_tensor_is_written_in_graphs(ops: SimpleNamespace, mode: Any) -> None:
+def test_a_lazily_negated_tensor_is_written_in_graphs(
+    ops: SimpleNamespace, mode: Any, request: pytest.FixtureRequest
+) -> None:
+    if "GE" in request.node.callspec.id and torch.__version__ < (2, 11):
+        pytest.skip(f"torch {torch.__version__} runs auto_functionalized_v2 on no negated tensor, loudly")
     compiled = mode(lambda x, z: (ops.total(x, z), ops.optional(z, x), x * 1)[1:])
     for size in (3, 4):
         x, z = torch._neg_view(numbers(size).npu()), numbers(size).npu()

@@ -18,7 +18,9 @@ class PaddedAllocator final : public c10::Allocator {
         return inner_->allocate(inside_graph && bytes != 0 ? bytes + kPadding : bytes);
     }
     c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
-    void copy_data(void* to, const void* from, size_t bytes) const override { inner_->copy_data(to, from, bytes); }
+    void copy_data(void* to, const void* from, size_t bytes) const override {
+        inner_->copy_data(to, from, bytes);
+    }
 
   private:
     static constexpr size_t kPadding = 64;  // aclrtMalloc: to a multiple of 32, and 32 more

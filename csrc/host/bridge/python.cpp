@@ -640,7 +640,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         [](const std::vector<int64_t>& sizes, at::ScalarType dtype) {
             return ascend_graph::host::device_memory(sizes, dtype);
         },
-        py::arg("sizes"), py::arg("dtype"), "A CPU tensor in device memory, whose extent the kernel API knows.");
+        py::arg("sizes"), py::arg("dtype"),
+        "A CPU tensor in device memory, whose extent the kernel API knows.");
     m.def("work_begins", &ascendgraphWorkBegins,
           "To be called before a node of a graph runs; gives what `work_ends` takes.");
     m.def("work_ends", &ascendgraphWorkEnds, py::arg("began"), py::arg("name"),
