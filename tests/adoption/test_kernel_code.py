@@ -124,7 +124,7 @@ extern "C" __global__ AICORE void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR w
     run<half>((__gm__ half*)x, (__gm__ half*)y, (__gm__ half*)z, reinterpret_cast<__gm__ {kind}*>(w));
 }}
 """
-# What a kernel of tiles does with y and w, the type of w's elements, and the arguments of the schema; none if that is open.
+# What a kernel of tiles does with y and w, the type of w's elements, and the schema's arguments; none if that is open.
 TILE_BODIES = {
     "TLOAD(tile, yGlobal); if (w != nullptr) { n = w[0] + w[n + 1]; }": ("int32_t", READ),
     "TSTORE(yGlobal, tile); if (nullptr == w) { n = static_cast<int64_t>(w[0]); }": ("int32_t", WRITTEN),

@@ -170,7 +170,7 @@ def test_norms_of_narrow_floats_have_the_dtypes_of_their_meta_functions(
     result = _norms("npu", dtype, of_weights)[name]()
     with FakeTensorMode():
         fakes = _norms("npu", dtype, of_weights)[name]()
-    # The first's meta function gives whatever the operands are promoted to, torch 2.7's of the second the input's dtype.
+    # Meta functions that give what the operands are promoted to, or in torch 2.7 the input's dtype.
     wrong = {"group backward"} | ({"layer backward"} if torch.__version__ < (2, 8) else set())
     if name not in wrong:
         assert [t.dtype for t in result] == [t.dtype for t in fakes]

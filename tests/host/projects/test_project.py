@@ -431,7 +431,7 @@ def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
 
 
 def test_kernels_in_graphs_write_whole_blocks_and_no_more(package: Path) -> None:
-    """Memory of a device goes on behind a tensor: the last block of 32 bytes is there, what lies far behind is refused."""
+    """As a device's memory, a graph's goes on behind a tensor to the end of its last block, and not much further."""
     result = run(
         package,
         """
