@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from ascend_graph.codegen.eager_library.sample_calls import DTYPE_NAMES
 from ascend_graph.codegen.op_project import generate_op_project
-from ascend_graph.codegen.rendering import GenerationError
 from click.testing import CliRunner, Result
 
+from ascend_graph import AscendGraphError
 from ascend_graph.cli import main
 from ascend_graph.prototypes import read_prototypes
 from ascend_graph.shapes import Relation, parse_relation
@@ -43,6 +43,10 @@ REG_OP(GenList)
     .DYNAMIC_INPUT(x, TensorType({DT_FLOAT}))
     .DYNAMIC_OUTPUT(y, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(GenList)
+REG_OP(GenWords)
+    .INPUT(x, TensorType({DT_STRING}))
+    .OUTPUT(y, TensorType({DT_STRING}))
+    .OP_END_FACTORY_REG(GenWords)
 REG_OP(GenType)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OUTPUT(y, TensorType({DT_FLOAT}))
@@ -168,11 +172,12 @@ def test_what_is_the_authors_stays(header: Path, tmp_path: Path) -> None:
         ({"GenList": "x[n] -> y[n]"}, "GenList: y is a dynamic output, whose shapes no relation says"),
         ({"GenType": "x[n] -> y[n]"}, "GenType: attr to is a Type; expected one of Bool, Float, Int"),
         ({"GenAdd": "x[n], w[n] -> z[n]"}, "the prototype has no input w"),
-        ({"GenAdd": "x[n], y[n] -> z[n]: float16"}, "GenAdd: no combination of its dtypes"),
+        ({"GenAdd": "x[n], y[n] -> z[n]: float16"}, "GenAdd: the output z is float16 by the relation"),
+        ({"GenWords": "x[n] -> y[n]"}, "GenWords: no combination of its dtypes has types in a kernel"),
     ],
 )
 def test_refusals_write_nothing(shapes: dict[str, str], message: str, header: Path, tmp_path: Path) -> None:
-    with pytest.raises(GenerationError, match=message):
+    with pytest.raises(AscendGraphError, match=message):
         generate_op_project(tmp_path / "p", [header], shapes=shapes)
     assert not (tmp_path / "p").exists()
 
