@@ -271,6 +271,10 @@ FAILURES = {
         "561002: Faulty: the tiling function accesses memory through a null or bad pointer; "
         "an input, attr or shape that is not there is null"
     ),
+    "values": (
+        "561002: Faulty: the tiling function accesses memory through a null or bad pointer; "
+        "the values of input x are on the device: write ValueDepend(OPTIONAL) at it in the definition"
+    ),
     "wrong attr": "561002: Faulty: the tiling function accesses memory through a null",
     "zero": "561002: Faulty: the tiling function divides by zero",
     "no blocks": "561002: Faulty: the tiling function set no number of blocks (SetBlockDim)",

@@ -39,12 +39,23 @@ namespace ascend_graph::host {
 
 // Calls an author's function. A fault of the processor in it, one that never ends, and Ctrl-C are a failure
 // of the call, not the end of the process.
-template <typename F>
-void call_author(int code, const std::string& what, F&& function) {
+template <typename Definition, typename F>
+void call_author(int code, const std::string& what, const Definition& definition,
+                 const gert::ComputeNodeInfo& node, F&& function) {
+    gert::asked_without_values = nullptr;
     const int ended = ascendc_host::catch_faults([](void* f) { (*static_cast<F*>(f))(); }, &function);
     if (ended == 0) return;
-    const char* hint =
-        ended == SIGSEGV || ended == SIGBUS ? "; an input, attr or shape that is not there is null" : "";
+    std::string hint;
+    if (ended == SIGSEGV || ended == SIGBUS) {
+        hint = "; an input, attr or shape that is not there is null";
+        for (size_t i = 0; i < definition.inputs.size() && gert::asked_without_values != nullptr; ++i) {
+            for (size_t j = 0; j < node.inputs.parameters[i].GetInstanceNum(); ++j) {
+                if (node.inputs.at(node.inputs.index_of(i, j)) == gert::asked_without_values)
+                    hint = "; the values of input " + definition.inputs[i].name +
+                           " are on the device: write ValueDepend(OPTIONAL) at it in the definition";
+            }
+        }
+    }
     throw OperatorFailure(code, what + " " + ascendgraphEndText(ended) + hint);
 }
 
@@ -116,7 +127,7 @@ class Operator {
                  "it has no InferShape function; in graphs it needs one, or a shape relation");
         gert::InferShapeContext shapes(node);
         ge::graphStatus status = ge::GRAPH_SUCCESS;
-        call_author(kInferShapeFailed, type_ + ": the InferShape function",
+        call_author(kInferShapeFailed, type_ + ": the InferShape function", definition_, node,
                     [&] { status = functions_.infer_shape(&shapes); });
         if (status != ge::GRAPH_SUCCESS)
             fail(kInferShapeFailed, "the InferShape function returned " + failure_text(status));
@@ -249,7 +260,7 @@ class Operator {
         if (functions_.infer_dtype != nullptr) {
             gert::InferDataTypeContext dtypes(node);
             ge::graphStatus status = ge::GRAPH_SUCCESS;
-            call_author(kInferShapeFailed, type_ + ": the InferDataType function",
+            call_author(kInferShapeFailed, type_ + ": the InferDataType function", definition_, node,
                         [&] { status = functions_.infer_dtype(&dtypes); });
             if (status != ge::GRAPH_SUCCESS)
                 fail(kInferShapeFailed, "the InferDataType function returned " + failure_text(status));
@@ -371,7 +382,7 @@ class Operator {
             if (functions_.tiling_parse != nullptr) {
                 gert::TilingParseContext context(node, info);
                 ge::graphStatus status = ge::GRAPH_SUCCESS;
-                call_author(kTilingFailed, type_ + ": the TilingParse function",
+                call_author(kTilingFailed, type_ + ": the TilingParse function", definition_, node,
                             [&] { status = functions_.tiling_parse(&context); });
                 if (status != ge::GRAPH_SUCCESS)
                     fail(kTilingFailed, "the TilingParse function returned " + failure_text(status));
@@ -503,7 +514,7 @@ class Operator::Call {
                      "it has no tiling function; name it with AICore().SetTiling(...) or IMPL_OP_OPTILING");
         gert::TilingContext context(node, functions.tiling_capacity, op_.compile_info(node));
         ge::graphStatus status = ge::GRAPH_SUCCESS;
-        call_author(kTilingFailed, op_.type_ + ": the tiling function",
+        call_author(kTilingFailed, op_.type_ + ": the tiling function", op_.definition_, node,
                     [&] { status = functions.tiling(&context); });
         ascendc_host::forget_tiling_data();
         if (status != ge::GRAPH_SUCCESS)

@@ -26,6 +26,10 @@ class TensorPlacementUtils {
     static bool IsOnDeviceP2p(TensorPlacement placement) { return placement == kOnDeviceP2p; }
 };
 
+class Tensor;
+// The tensor whose values an author's function asked for last, and which has none on the host.
+inline thread_local const Tensor* asked_without_values = nullptr;
+
 class Tensor {
   public:
     Tensor() = default;
@@ -43,14 +47,17 @@ class Tensor {
     // Null unless the definition says ValueDepend of the input.
     template <typename T>
     const T* GetData() const {
-        return static_cast<const T*>(data_);
+        return static_cast<const T*>(GetAddr());
     }
     template <typename T>
     T* GetData() {
-        return static_cast<T*>(data_);
+        return static_cast<T*>(GetAddr());
     }
-    const void* GetAddr() const { return data_; }
-    void* GetAddr() { return data_; }
+    const void* GetAddr() const {
+        if (data_ == nullptr) asked_without_values = this;
+        return data_;
+    }
+    void* GetAddr() { return const_cast<void*>(static_cast<const Tensor*>(this)->GetAddr()); }
     ge::DataType GetDataType() const { return dtype_; }
     void SetDataType(ge::DataType dtype) { dtype_ = dtype; }
 

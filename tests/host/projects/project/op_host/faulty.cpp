@@ -21,6 +21,7 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     }
     if (way == "throws") throw std::runtime_error("thrown by the author");
     if (way == "null") tiling.set_way(context->GetInputShape(7)->GetStorageShape().GetDimNum());
+    if (way == "values") tiling.set_way(*context->GetInputTensor(0)->GetData<float>());
     if (way == "wrong attr") tiling.set_way(*context->GetAttrs()->GetInt(0));
     if (way == "zero") tiling.set_way(100 / static_cast<int>(columns - 2));
     if (way != "no blocks") context->SetBlockDim(1);
