@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.shapes.relation import Relation
 from ascend_graph.shapes.syntax import Dims, Name, Size
+
+if TYPE_CHECKING:
+    from ascend_graph.checks.calls.samples import Sample
 
 #: By check: what most often makes it fail; and, after the colon, what to write.
 ADVICE: Mapping[str, str] = {
