@@ -38,6 +38,35 @@ def test_imports_no_torch(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
+def _imports_of_commands() -> dict[str, list[str]]:
+    """Return by command what it imports before it starts on the host runtime, without which torch_npu may not load."""
+    found: dict[str, list[str]] = {}
+    for file in Path(ascend_graph.__file__).parent.glob("cli/*.py"):
+        for function in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(function, ast.FunctionDef) or not any(
+                "command" in ast.unparse(decorator) for decorator in function.decorator_list
+            ):
+                continue
+            nodes = list(ast.walk(function))
+            calls = [node for node in nodes if isinstance(node, ast.Call)]
+            restart = min((c.lineno for c in calls if ast.unparse(c.func) == "needs_torch_npu"), default=sys.maxsize)
+            imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.lineno < restart]
+            found[function.name] = [str(node.module) for node in imports]
+    return found
+
+
+def test_commands_import_no_torch_before_they_start_on_the_host_runtime() -> None:
+    commands = _imports_of_commands()
+    assert {"check", "doctor", "explain", "infer", "new", "picture", "selftest"} <= commands.keys()
+    code = "import importlib, sys\n"
+    code += f"for command, names in {commands}.items():\n"
+    code += "    for name in names:\n"
+    code += "        importlib.import_module(name)\n"
+    code += "        assert 'torch' not in sys.modules, f'{command}: {name}'\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1000:]
+
+
 @pytest.mark.parametrize("module", WITH_TORCH)
 def test_can_be_imported_first(module: str) -> None:
     result = subprocess.run(

@@ -38,7 +38,7 @@ def _without_effects(request: RegistrationRequest, schema: OpSchema) -> str:
             f"torch.ops.{schema.name.replace('::', '.')}.{schema.overload or 'default'})"
         )
     return (
-        "its schema says that it returns nothing and writes nothing. Captures keep its calls, and lose what they write; a GE graph "
+        "its schema says that it returns nothing and writes nothing. Captures keep its calls, and may lose what they write; a GE graph "
         f"drops them. Write (a!) at each argument that it writes{outputs}: {text}, without the marks at what it only reads{line}"
     )
 

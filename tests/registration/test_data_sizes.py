@@ -59,7 +59,7 @@ def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def whole_graphs() -> Any:
-    """Let a whole graph have sizes from data, as it may without asking since torch 2.10."""
+    """Let a whole graph have sizes from data, for which torch 2.7 must be asked."""
     return torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 
 
