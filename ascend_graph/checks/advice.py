@@ -42,6 +42,7 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
     ("runs", r"tiling key", "SetTilingKey and TILING_KEY_IS differ: write the same keys in both"),
+    ("runs", r"write ValueDepend", "values of an input that only ValueDepend gives to the tiling function: write it"),
     (
         "runs",
         r"tiling function accesses memory",
@@ -84,4 +85,5 @@ def excluding(relation: Relation, sample: Sample, fault: str) -> str:
     shape = tensor.alternatives[0].shape
     last = shape.items[-1] if isinstance(shape, Dims) and shape.items else None
     size = str(last.value) if isinstance(last, Size) and isinstance(last.value, Name) else f"numel({tensor.name})"
-    return f": where {size} {'> 0' if empty else '% 8 == 0'}"
+    block = 32 // min((one.element_size() for one in sample.tensors), default=4)  # elements of the narrowest dtype
+    return f": where {size} {'> 0' if empty else f'% {block} == 0'}"

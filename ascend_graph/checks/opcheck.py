@@ -198,7 +198,7 @@ def _report(
         outcomes += [CheckResult(name, CheckState.SKIPPED, message=why) for name in rest]
         rest = []
     for name in rest:
-        if outcomes and outcomes[-1].check == "outside" and outcomes[-1].message.startswith("bytes "):
+        if outcomes and outcomes[-1].check == "outside" and outcomes[-1].message.startswith(operator_checks.OUTSIDE):
             why = "not made after a write outside a tensor, which may end the process"
             outcomes += [CheckResult(later, CheckState.SKIPPED, message=why) for later in rest[rest.index(name) :]]
             break

@@ -32,6 +32,10 @@ def test_advice_on_a_message_says_what_to_write() -> None:
         ("InitBuffer: 2 buffers of 0 bytes for queue VECIN; both must be above 0", "return early"),
         ("tiling key 2 is not one of the kernel's; it asks for 1, 3", "TILING_KEY_IS"),
         ("Op: the tiling function accesses memory through a null or bad pointer", "GetAttrPointer"),
+        (
+            "Op: the tiling function accesses memory through a null or bad pointer; write ValueDepend(OPTIONAL)",
+            "only ValueDepend",
+        ),
         ("FreeTensor: the tensor is still in queue VECOUT; DeQue it first", "the line that the message names"),
     ],
 )
@@ -40,18 +44,19 @@ def test_advice_fits_the_rule_that_was_broken(message: str, advice: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("relation", "size", "fault", "condition"),
+    ("relation", "tensor", "fault", "condition"),
     [
-        ("x[*s, n] -> y[*s, n]", 3, "12 bytes, no multiple of 32", ": where n % 8 == 0"),
-        ("x[*s] -> y[*s]", 3, "12 bytes, no multiple of 32", ": where numel(x) % 8 == 0"),
-        ("x[*s, n] -> y[*s, n]", 0, "2 buffers of 0 bytes", ": where n > 0"),
-        ("x[*s, n] -> y[*s, n]", 3, "tiling key 2 is not one of the kernel's", ""),
+        ("x[*s, n] -> y[*s, n]", torch.ones(3), "12 bytes, no multiple of 32", ": where n % 8 == 0"),
+        ("x[*s, n] -> y[*s, n]", torch.ones(3).half(), "6 bytes, no multiple of 32", ": where n % 16 == 0"),
+        ("x[*s] -> y[*s]", torch.ones(3), "12 bytes, no multiple of 32", ": where numel(x) % 8 == 0"),
+        ("x[*s, n] -> y[*s, n]", torch.ones(0), "2 buffers of 0 bytes", ": where n > 0"),
+        ("x[*s, n] -> y[*s, n]", torch.ones(3), "tiling key 2 is not one of the kernel's", ""),
     ],
 )
 def test_the_condition_that_excludes_a_call_uses_the_relation_s_names(
-    relation: str, size: int, fault: str, condition: str
+    relation: str, tensor: torch.Tensor, fault: str, condition: str
 ) -> None:
-    assert excluding(parse_relation(relation), Sample((torch.ones(size),)), fault) == condition
+    assert excluding(parse_relation(relation), Sample((tensor,)), fault) == condition
 
 
 def test_a_report_shows_the_advice_of_what_failed_alone() -> None:

@@ -28,6 +28,9 @@ from ascend_graph.checks.kinds.subject import (
 )
 from ascend_graph.checks.results import CallResult, leaves
 
+#: Begin of each message about memory outside a tensor that was written.
+OUTSIDE = "bytes"
+
 # ------------------------------------------------------------------------------------------------------------ in eager mode
 
 
@@ -150,7 +153,9 @@ def outside(subject: Subject, sample: Sample) -> None:
     for number, (whole, start, end) in enumerate(margins):
         for where, part in (("before", whole[:start]), ("behind", whole[end:])):
             if bool((part.cpu() != 0x5A).any()):
-                raise Violation(f"bytes {where} tensor {number} of the call are written; write within the tensor only")
+                raise Violation(
+                    f"{OUTSIDE} {where} tensor {number} of the call are written; write within the tensor only"
+                )
     require_equal(
         subject,
         subject.result(returned, placed),
@@ -188,7 +193,7 @@ def _behind_results(subject: Subject, sample: Sample) -> None:
         # A larger free block may have been cut in two: the memory after this result's own belongs to another tensor.
         rest = ctypes.string_at(start + used, max(min(known[start], _whole_block(used)) - used, 0))
         if rest.strip(b"\x5a"):
-            raise Violation(f"bytes past return {number} are written; write to the output only")
+            raise Violation(f"{OUTSIDE} past return {number} are written; write to the output only")
 
 
 def _whole_block(size: int) -> int:
