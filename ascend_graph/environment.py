@@ -36,6 +36,10 @@ AUTHOR_SHAPES_VARIABLE = "ASCEND_GRAPH_AUTHOR_SHAPES"
 TRITON_VARIABLE = "ASCEND_GRAPH_TRITON"
 
 
+#: Variable that lets kernels in Ascend C check that their pipes wait for one another.
+PIPES_VARIABLE = "ASCEND_GRAPH_KERNEL_PIPES"
+
+
 #: Variable with the time limit of an author's kernel, tiling or shape function, in seconds.
 TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
 

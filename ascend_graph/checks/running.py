@@ -30,6 +30,7 @@ class CheckRequest:
         checks: The checks to run; all if empty.
         limit: Seconds that one operator may take.
         strict: If true, the host runtime lets only kernels and copies access device memory.
+        pipes: If true, kernels in Ascend C end where one pipe does not wait for another.
         on_host: If true, use the host runtime even if a CANN is installed.
     """
 
@@ -40,6 +41,7 @@ class CheckRequest:
     seed: int = 0
     limit: float = 300.0
     strict: bool = False
+    pipes: bool = False
     on_host: bool = False
 
 
@@ -143,9 +145,11 @@ def _lines(request: CheckRequest, done: Sequence[str]) -> Iterator[dict[str, Any
         "done": list(done),
     }
     launcher = launcher_arguments(on_host=request.on_host)
-    if request.strict and not is_strict(os.environ):
+    modes = ["--strict"] if request.strict and not is_strict(os.environ) else []
+    modes += ["--pipes"] if request.pipes else []
+    if modes:
         if real_cann(os.environ) and not is_active():
-            raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here; leave it out")
-        launcher = ["-m", "ascend_graph.host", "--quiet", "--strict", *(["--force"] if is_active() else [])]
+            raise ModuleError(f"{modes[0]} is a mode of the host runtime, and a CANN is installed here; leave it out")
+        launcher = ["-m", "ascend_graph.host", "--quiet", *modes, *(["--force"] if is_active() else [])]
     command = [*launcher, "-m", "ascend_graph.checks.worker"]
     return answers(command, asked, limit=request.limit, restarts=lambda said: "start" in said)

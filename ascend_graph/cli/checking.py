@@ -216,6 +216,7 @@ def run(command: tuple[str, ...]) -> None:
       --npu-arch ARCH  Stand for another architecture or chip: dav-3510.
       --strict         Keep device memory from everything but kernels and copies.
       --streams        Reject work that does not wait for the stream it depends on.
+      --pipes          End kernels whose pipes do not wait for one another.
       --quiet          Do not say that the host runtime is active.
       --force          Run although this machine has a CANN.
 
@@ -240,6 +241,7 @@ def run(command: tuple[str, ...]) -> None:
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
 @click.option("--strict", is_flag=True, help="Keep device memory from everything but kernels and copies.")
+@click.option("--pipes", is_flag=True, help="End kernels in Ascend C whose pipes do not wait for one another.")
 @format_option("text", "json", "junit")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the reports.")
 def check(
@@ -250,6 +252,7 @@ def check(
     seed: int,
     timeout: float,
     strict: bool,
+    pipes: bool,
     output_format: str,
     output: Path | None,
 ) -> None:
@@ -262,7 +265,7 @@ def check(
     from ascend_graph.checks.running import CheckRequest, RequestError, check_module
 
     console = terminal(stderr=True)
-    request = CheckRequest(module, operators, checks, count, seed, timeout, strict)
+    request = CheckRequest(module, operators, checks, count, seed, timeout, strict, pipes)
     try:
         reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
     except RequestError as error:

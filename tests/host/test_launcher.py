@@ -55,6 +55,20 @@ def test_a_program_is_the_one_that_its_own_path_has_first(tmp_path: Path) -> Non
     assert launch("--quiet", "other-program", PATH=path).stdout == "another\n"
 
 
+def test_pipes_are_checked_where_the_launcher_or_mssanitizer_says_so() -> None:
+    """mssanitizer takes its options before the program, and those of its documents' samples behind it."""
+    shown = ["sh", "-c", 'echo "${ASCEND_GRAPH_KERNEL_PIPES:-off} $*"', "name", "a b"]
+    assert launch("--quiet", *shown).stdout == "off a b\n"
+    assert launch("--quiet", "--pipes", *shown).stdout == "1 a b\n"
+    assert launch("--quiet", "mssanitizer", "-t", "racecheck", *shown, "-t").stdout == "1 a b -t\n"
+    assert launch("--quiet", "mssanitizer", *shown, "--tool=initcheck").stdout == "1 a b\n"
+    leaks = launch("--quiet", "mssanitizer", "--leak-check=yes", *shown)
+    assert (leaks.stdout, leaks.stderr) == ("off a b\n", "mssanitizer: --leak-check is not checked on the host\n")
+    wrong = launch("--quiet", "mssanitizer", "--tool=other", *shown)
+    assert wrong.returncode == 1
+    assert "--tool=other: expected memcheck, racecheck, initcheck or synccheck" in wrong.stderr
+
+
 def test_the_toolkits_programs_are_found() -> None:
     """They are on the PATH of the process that is started alone."""
     result = launch("--quiet", "bisheng", "--version")

@@ -26,7 +26,7 @@ _SOURCE_SUFFIXES = frozenset({".asc", ".cce", ".c", ".cc", ".cpp", ".cxx", ".C"}
 
 
 _DEVICE_ONLY = re.compile(
-    r"--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
+    r"--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt|--sanitizer"
     r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
     # Which gcc's library a clang takes: the host compiler has its own.
     r"|--gcc-toolchain=.*"

@@ -24,12 +24,22 @@
 
 #include "ascendc_host/internal/runtime.h"
 #include "hold.h"
+#include "pipe_order.h"
 #include "service.h"
 
 namespace ascendc_host {
 
 template <>
 const char Layout::so = 0;
+
+// A thread runs kernels of any architecture.
+size_t most_bytes(Memory memory) {
+    if (memory == Memory::ub) return whole_unified_buffer;
+    size_t most = 0;
+    for (const LocalMemory& one : local_memories)
+        most = std::max<size_t>(most, memory_bytes(memory, one.architecture));
+    return most;
+}
 
 namespace {
 
@@ -101,15 +111,6 @@ class Pool {
     size_t idle_ = 0;
 };
 
-// What the largest architecture has: a thread runs kernels of any.
-size_t most_bytes(Memory memory) {
-    if (memory == Memory::ub) return whole_unified_buffer;
-    size_t most = 0;
-    for (const LocalMemory& one : local_memories)
-        most = std::max<size_t>(most, memory_bytes(memory, one.architecture));
-    return most;
-}
-
 // The architecture of the kernels that the process runs.
 int this_architecture() {
     const Processor* found = processor_of_process();
@@ -127,7 +128,7 @@ struct Memories {
             const size_t bytes = most_bytes(static_cast<Memory>(which));
             at[which] = static_cast<uint8_t*>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
             if (at[which] == nullptr) throw std::bad_alloc();
-            std::memset(at[which], 0, bytes);
+            std::memset(at[which], unset_byte, bytes);
         }
         return at[which];
     }
@@ -521,8 +522,10 @@ class Runner {
                     block.memories_[i] = memories.get(i);
                 this_block = &block;
                 mine = &runner;
+                begin_pipes(block);
                 runner.body_(runner.arguments_);
                 const Hold hold;
+                end_pipes(block);
                 block.check_tiling_key();
                 block.check_balance();
             } catch (const Violation& violation) {

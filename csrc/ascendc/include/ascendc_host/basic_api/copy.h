@@ -138,6 +138,8 @@ struct SliceInfo {
 namespace detail {
 
 using ascendc_host::Block;
+using ascendc_host::OnPipe;
+using ascendc_host::Pipe;
 
 // The bytes of what nobody knows.
 constexpr int unknown_byte = 0xa5;
@@ -223,15 +225,27 @@ inline void refuse_loops(bool to_local, const char* api, const Where& where) {
                              api));
 }
 
+// The pipe of a copy within local memory.
+constexpr Pipe pipe_between(TPosition source, TPosition destination) {
+    const auto from = memory_of(source), to = memory_of(destination);
+    if (from == ascendc_host::Memory::ub) return to == ascendc_host::Memory::ub ? Pipe::vector : Pipe::mte3;
+    if (from == ascendc_host::Memory::l1)
+        return to == ascendc_host::Memory::fixpipe ? Pipe::fixpipe : Pipe::mte1;
+    return Pipe::vector;
+}
+
 template <typename T>
 void copy_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, Rows to, Rows from, const char* api,
              const Where& where) {
     refuse_loops(true, api, where);
     require_local(dst, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "dst", where);
+    OnPipe pipe(Pipe::mte2);
+    pipe.rows(to.bytes, to.stride);
     uint8_t* local = dst.use_bytes(to.extent(), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
     // What a last block has after the tensor's end is anything.
     const uint64_t own = src.within(from.extent());
+    pipe.rows(from.bytes, from.stride);
     const uint8_t* global = src.use_bytes(0, own, api, "src", where);
     for (uint64_t row = 0; row < from.count; ++row) {
         const uint64_t bytes = std::min(from.bytes, own - row * from.stride);
@@ -244,11 +258,14 @@ void copy_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, Rows to, Ro
               const Where& where) {
     refuse_loops(false, api, where);
     require_local(src, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "src", where);
+    OnPipe pipe(Pipe::mte3);
+    pipe.rows(from.bytes, from.stride);
     const uint8_t* local = src.use_bytes(from.extent(), api, "src", where);
     check_aligned(local, 32, api, "src", where);
     const Block& block = ascendc_host::current();
     // A last block is written to its end, where the allocation is known to have that.
     const uint64_t own = dst.has_memory(to.extent()) ? dst.within(to.extent()) : to.extent();
+    pipe.rows(to.bytes, to.stride);
     uint8_t* global = dst.use_bytes(0, own, api, "dst", where);
     if (own != to.extent()) {
         ascendc_host::warn_once(
@@ -262,7 +279,10 @@ void copy_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, Rows to, Ro
 template <typename T, typename U>
 void copy_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, Rows to, Rows from, const char* api,
                 const Where& where) {
+    OnPipe pipe(pipe_between(src.position(), dst.position()));
+    pipe.rows(to.bytes, to.stride);
     uint8_t* target = dst.use_bytes(to.extent(), api, "dst", where);
+    pipe.rows(from.bytes, from.stride);
     const uint8_t* origin = src.use_bytes(from.extent(), api, "src", where);
     check_aligned(target, 32, api, "dst", where);
     check_aligned(origin, 32, api, "src", where);
@@ -370,6 +390,7 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCo
         const detail::Rows to{params.blockLen == 0 ? 0u : params.blockCount, params.blockLen * wide,
                               params.blockLen * wide + params.dstStride * unit};
         const auto from = detail::rows_of(params, params.srcStride, unit);
+        const detail::OnPipe pipe(detail::pipe_between(src.position(), dst.position()));
         uint8_t* target = dst.use_bytes(to.extent(), "DataCopy", "dst", where);
         const uint8_t* origin = src.use_bytes(from.extent(), "DataCopy", "src", where);
         for (uint64_t row = 0; row < from.count; ++row) {
@@ -403,6 +424,7 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCo
     const uint64_t from_stride =
         count + params.srcStride * (how.blockMode == BlockMode::BLOCK_MODE_NORMAL ? 32 / sizeof(U) : fractal);
     if (params.blockCount == 0 || count == 0) return;
+    const detail::OnPipe pipe(detail::pipe_between(src.position(), dst.position()));
     T* to = dst.use((params.blockCount - 1) * to_stride + count, "DataCopy", "dst", where);
     const U* from = src.use((params.blockCount - 1) * from_stride + count, "DataCopy", "src", where);
     for (uint32_t row = 0; row < params.blockCount; ++row) {
@@ -462,6 +484,7 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Slice
     const auto origins = detail::slice_offsets<T>(from, dims);
     detail::check_slices<T>(targets, origins, to, from, where);
     const uint64_t bytes = uint64_t(to[0].burstLen) * ONE_BLK_SIZE;
+    const detail::OnPipe pipe(detail::Pipe::mte2);
     for (size_t i = 0; i < targets.size(); ++i) {
         std::memcpy(dst.use_bytes(targets[i] + bytes, "DataCopy", "dst", where) + targets[i],
                     src.use_bytes(origins[i], bytes, "DataCopy", "src", where), bytes);
@@ -475,6 +498,7 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Slice
     const auto origins = detail::slice_offsets<T>(from, dims);
     detail::check_slices<T>(targets, origins, to, from, where);
     const uint64_t bytes = uint64_t(to[0].burstLen) * ONE_BLK_SIZE;
+    const detail::OnPipe pipe(detail::Pipe::mte3);
     for (size_t i = 0; i < targets.size(); ++i) {
         detail::store<T>(ascendc_host::current(),
                          src.use_bytes(origins[i] + bytes, "DataCopy", "src", where) + origins[i],
@@ -525,6 +549,7 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2Nz
         DataCopy(dst.template ReinterpretCast<int8_t>(), src.template ReinterpretCast<int8_t>(), params,
                  where);
     } else {
+        const detail::OnPipe pipe(detail::Pipe::mte2);
         detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
             return reinterpret_cast<const T*>(
                 src.use_bytes(at * sizeof(T), count * sizeof(T), "DataCopy", "src", where));
@@ -535,6 +560,7 @@ template <typename T>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& params,
               Where where = Where()) {
     ascendc_host::enter(where);
+    const detail::OnPipe pipe(detail::pipe_between(src.position(), dst.position()));
     detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
         return src.use(at + count, "DataCopy", "src", where) + at;
     });
@@ -545,6 +571,7 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2Nd
     ascendc_host::require_whole_bytes<T>();
     const auto& block = ascendc_host::enter(where);
     constexpr uint32_t c0 = 16;
+    const detail::OnPipe pipe(detail::Pipe::mte3);
     for (uint32_t matrix = 0; matrix < params.ndNum; ++matrix) {
         for (uint32_t n = 0; n < params.nValue; ++n) {
             for (uint32_t first = 0; first < params.dValue; first += c0) {

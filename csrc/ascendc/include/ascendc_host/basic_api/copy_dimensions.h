@@ -112,6 +112,7 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const NdDma
         target += uint64_t{copy.places[axis] - 1} * info.loopDstStride[axis];
     }
     ascendc_host::require_whole_bytes<T>();
+    const detail::OnPipe pipe(detail::Pipe::mte2);
     copy.from = reinterpret_cast<const T*>(src.use_bytes(0, (source + 1) * sizeof(T), api, "src", where));
     copy.to = reinterpret_cast<T*>(dst.use_bytes((target + 1) * sizeof(T), api, "dst", where));
     // The instruction takes any address of an element: copies of more than five dimensions begin within a

@@ -121,8 +121,11 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
                   whole + (compact ? 0 : uint64_t(params.dstStride) * ONE_BLK_SIZE)};
     const Rows from{params.blockCount, params.blockLen, uint64_t(params.blockLen) + params.srcStride};
     const uint64_t end = compact ? (to.extent() + 31) / 32 * 32 : to.extent();
+    OnPipe pipe(Pipe::mte2);
+    if (last_of_loops(true, true) == 0) pipe.rows(to.bytes, to.stride);
     uint8_t* local = dst.use_bytes(end + last_of_loops(true, true), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
+    pipe.rows(from.bytes, from.stride);
     const uint8_t* global = src.use_bytes(0, from.extent() + last_of_loops(true, false), api, "src", where);
     // The padding, and what is left of a block's last unit, have the copy's value or that of SetPadValue, and
     // without either what was there; where there is no padding, the block's first element is repeated.
@@ -158,8 +161,11 @@ void pad_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCo
                     compact ? params.blockLen : whole + uint64_t(params.srcStride) * ONE_BLK_SIZE};
     const Rows to{params.blockCount, params.blockLen, uint64_t(params.blockLen) + params.dstStride};
     require_local(src, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "src", where);
+    OnPipe pipe(Pipe::mte3);
+    if (last_of_loops(false, false) == 0) pipe.rows(from.bytes, from.stride);
     const uint8_t* local = src.use_bytes(from.extent() + last_of_loops(false, false), api, "src", where);
     check_aligned(local, 32, api, "src", where);
+    pipe.rows(to.bytes, to.stride);
     uint8_t* global = dst.use_bytes(0, to.extent() + last_of_loops(false, true), api, "dst", where);
     const Block& block = ascendc_host::current();
     in_loops(false, [&](uint64_t source, uint64_t target) {

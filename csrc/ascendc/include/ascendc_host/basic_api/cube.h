@@ -259,6 +259,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     detail::require_l0(dst, "LoadData", where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
     detail::check_aligned(dst.use_bytes(0, "LoadData", "dst", where), 512, "LoadData", "dst", where);
+    const detail::OnPipe pipe(detail::Pipe::mte1);
     detail::load_2d(dst, params, where, [&](uint64_t at) {
         return src.use_bytes(at + detail::fractal_bytes, "LoadData", "src", where) + at;
     });
@@ -268,6 +269,7 @@ void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadD
               Where where = Where()) {
     static_assert(!ascendc_host::is_packed<T>, "LoadData: int4b_t comes to L0A and L0B from L1");
     ascendc_host::enter(where);
+    const detail::OnPipe pipe(detail::Pipe::mte2);
     detail::load_2d(dst, params, where, [&](uint64_t at) {
         return src.use_bytes(at, detail::fractal_bytes, "LoadData", "src", where);
     });
@@ -288,6 +290,7 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     constexpr uint32_t c0 = ascendc_host::elements_of<T>(32);
     constexpr uint32_t fractals = sizeof(T) == 4 ? 2 : c0 / 16;
     constexpr uint32_t size = std::max(c0, 16u);  // of the square
+    const detail::OnPipe pipe(detail::Pipe::mte1);
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
         const int64_t index =
             int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
@@ -323,6 +326,7 @@ void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& params, Wher
     // A block is 512 bytes in L0A and L0B and 32 bytes in L1; without blockNum a repeat is one block.
     const uint64_t unit = memory_of(dst.position()) == ascendc_host::Memory::l1 ? 32 : 512;
     const uint64_t blocks = params.blockNum == 0 ? 1 : params.blockNum;
+    const detail::OnPipe pipe(unit == 32 ? detail::Pipe::mte2 : detail::Pipe::mte1);
     for (uint32_t repeat = 0; repeat < params.repeatTimes; ++repeat) {
         const uint64_t at = repeat * (blocks + params.dstGap) * unit;
         uint8_t* to = dst.use_bytes(at + blocks * unit, "Fill", "dst", where) + at;
@@ -442,6 +446,9 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     uint32_t columns = (k + c0 - 1) / c0;
     if (params.kDirectionAlign && sizeof(U) == 4) columns = (k + 15) / 16 * 2;
     const uint32_t rows = (m + 15) / 16 * 16;
+    const OnPipe pipe(Pipe::cube);
+    // With a unit flag the two wait for each other by fractals, without a flag of the kernel.
+    if (params.unitFlag != 0) ascendc_host::wait_for_pipe(Pipe::cube, Pipe::fixpipe);
     T* results = dst.use(uint64_t((n + 15) / 16) * 16 * rows, "Mmad", "dst", where);
     using W = Sum<U>;
     static thread_local std::vector<W> a, b, c;
@@ -549,6 +556,8 @@ template <typename T, typename U, typename Store>
 void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout, const uint64_t* scales,
              const Where& where, const Store& store) {
     ascendc_host::require_whole_bytes<T>();
+    const OnPipe pipe(Pipe::fixpipe);
+    if (p.unitFlag != 0) ascendc_host::wait_for_pipe(Pipe::fixpipe, Pipe::cube);
     require_position(src, ascendc_host::Memory::l0c, "Fixpipe", "src", where);
     if (!is_known(p.quantPre)) {
         ascendc_host::fail(

@@ -64,6 +64,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     }
     if (params.ifTranspose) detail::check_transposed<T>(params, where);
     constexpr uint32_t c0 = 32 / sizeof(T);
+    const detail::OnPipe pipe(detail::Pipe::mte1);
     const int64_t start = int64_t(params.kStartPosition) * std::abs(params.srcStride) + params.mStartPosition;
     for (uint32_t k = 0; k < params.kStep; ++k) {
         for (uint32_t m = 0; m < params.mStep; ++m) {
@@ -121,6 +122,7 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Dn2Nz
     detail::require_local(dst, {ascendc_host::Memory::l1}, "DataCopy", "dst", where);
     constexpr uint32_t c0 = 32 / sizeof(T);
     const uint32_t padded = (params.dValue + c0 - 1) / c0 * c0;
+    const detail::OnPipe pipe(detail::Pipe::mte2);
     for (uint32_t matrix = 0; matrix < params.dnNum; ++matrix) {
         for (uint32_t d = 0; d < padded && params.nValue > 0; ++d) {
             const uint8_t* row = nullptr;
@@ -252,6 +254,8 @@ template <typename T, typename U, CO2Layout format, typename Store>
 void fixpipe_dav3510(const LocalTensor<U>& src, const FixpipeParamsArch3510<format>& p,
                      const uint64_t* scales, const Where& where, const Store& store) {
     check_fixpipe<T>(src, p, where);
+    const OnPipe pipe(Pipe::fixpipe);
+    if (p.unitFlag != 0) ascendc_host::wait_for_pipe(Pipe::fixpipe, Pipe::cube);
     constexpr bool by_columns = format == CO2Layout::COLUMN_MAJOR;
     const uint32_t width = format != CO2Layout::NZ ? 1 : sizeof(T) == 1 ? 32 : p.isChannelSplit ? 8 : 16;
     const bool relu = p.reluEn || p.preReluMode == ReluMode::NORMAL_RELU;

@@ -224,6 +224,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     const int64_t out_w = (map.width + map.pads[0] + map.pads[1] - span_w) / p.strideW + 1;
     if (out_w <= 0)
         ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
+    const detail::OnPipe pipe(detail::Pipe::mte1);
     const uint64_t boundary = block.feature_boundary;
     uint8_t* const l1 = ascendc_host::current().memory(ascendc_host::Memory::l1);
     const auto begin = static_cast<uint64_t>(src.bytes() - l1);

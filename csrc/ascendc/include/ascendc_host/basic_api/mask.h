@@ -323,6 +323,8 @@ class Operand {
             const uint32_t end = mask.end(repeat, lanes);
             if (end != 0) bytes = std::max(bytes, offset(repeat, end - 1) + sizeof(T));
         }
+        ascendc_host::OnPipe pipe(ascendc_host::Pipe::vector);
+        if (const uint32_t end = mask.end(0, lanes)) pipe.rows(offset(0, end - 1) + sizeof(T), offset(1, 0));
         data_ = reinterpret_cast<uint8_t*>(vector_operand<true>(tensor, bytes, api, name, where));
     }
     bool packed() const {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ascendc_host/basic_api/tensor.h"
+#include "ascendc_host/internal/pipes.h"
 
 namespace AscendC {
 
@@ -38,6 +39,31 @@ constexpr TPosition buffer_position(TPosition source, TPosition destination) {
 }
 
 namespace detail {
+
+// The pipe that fills the buffer of a queue between two positions, and the one that takes it.
+constexpr ascendc_host::QueuePipes queue_pipes(TPosition source, TPosition destination) {
+    using ascendc_host::Memory;
+    using ascendc_host::Pipe;
+    const bool to_global = destination == TPosition::GM || destination == TPosition::VECOUT;
+    switch (memory_of(buffer_position(source, destination))) {
+        case Memory::l1: {
+            const bool from_global = source == TPosition::GM || memory_of(source) != Memory::ub;
+            return {from_global ? Pipe::mte2 : Pipe::mte3, Pipe::mte1};
+        }
+        case Memory::l0c:
+            return {Pipe::cube, Pipe::fixpipe};
+        case Memory::l0a:
+        case Memory::l0b:
+        case Memory::bias:
+            return {Pipe::mte1, Pipe::cube};
+        case Memory::fixpipe:
+            return {Pipe::fixpipe, Pipe::fixpipe};
+        default:
+            if (source == TPosition::VECIN) return {Pipe::mte2, to_global ? Pipe::mte3 : Pipe::vector};
+            if (source == TPosition::GM) return {Pipe::mte2, Pipe::vector};
+            return {Pipe::vector, to_global ? Pipe::mte3 : Pipe::vector};
+    }
+}
 
 inline TBuffAddr address_of(TPosition position, const uint8_t* begin, uint32_t bytes, TBufHandle handle) {
     const uint8_t* const start = ascendc_host::current().memory(memory_of(position));
@@ -191,6 +217,7 @@ class TQueBind {
             queue.next = (queue.next + i + 1) % queue.buffers.size();
             buffer.state = ascendc_host::Buffer::State::allocated;
             buffer.used = where;
+            pipes.take(buffer, where);
             return buffer;
         }
         ascendc_host::fail(
@@ -219,6 +246,7 @@ class TQueBind {
         buffer.state = ascendc_host::Buffer::State::enqueued;
         buffer.used = where;
         queue.enqueued.push_back(&buffer);
+        pipes.enqueue(buffer, where);
         return true;
     }
     // The buffer that was enqueued first.
@@ -236,6 +264,7 @@ class TQueBind {
         queue.enqueued.pop_front();
         buffer.state = ascendc_host::Buffer::State::dequeued;
         buffer.used = where;
+        pipes.dequeue(buffer, where);
         return buffer;
     }
     void release(ascendc_host::Buffer& buffer, const char* api, const Where& where) {
@@ -246,6 +275,7 @@ class TQueBind {
         }
         buffer.state = ascendc_host::Buffer::State::free;
         ++buffer.generation;
+        pipes.release(buffer, where);
     }
     static TBufHandle handle_of(ascendc_host::Buffer& buffer) {
         return reinterpret_cast<TBufHandle>(&buffer);
@@ -277,6 +307,7 @@ class TQueBind {
         return LocalTensor<T>(position, buffer.begin, buffer.bytes, &buffer);
     }
 
+    static constexpr ascendc_host::QueuePipes pipes = detail::queue_pipes(source, destination);
     int32_t queue_ = -1;
 };
 
@@ -537,6 +568,7 @@ class TBufPool {
     void Reset() {
         allocator_.retire();
         range_.used = 0;
+        if (__builtin_expect(ascendc_host::pipes_are_checked, 0)) ascendc_host::wait_for_all_pipes();
     }
 
     // For TPipe and TBufPool.
@@ -671,6 +703,7 @@ class TPipe {
     void Reset() {
         allocator_.retire();
         for (auto& range : ranges_) range.used = 0;
+        if (__builtin_expect(ascendc_host::pipes_are_checked, 0)) ascendc_host::wait_for_all_pipes();
     }
     void Destroy() { Reset(); }
     // On a device without waiting for the pipes; here there is nothing to wait for.

@@ -1,7 +1,7 @@
 // Which block this is, and how pipes, cores and blocks wait for one another.
 //
 // Within a block everything runs in program order, so events and pipe barriers between its pipes have nothing
-// to do.
+// to do, but where the order of pipes is checked.
 #ifndef ASCENDC_HOST_BASIC_API_SYNC_H
 #define ASCENDC_HOST_BASIC_API_SYNC_H
 
@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "ascendc_host/basic_api/tensor.h"
+#include "ascendc_host/internal/pipes.h"
 #include "ascendc_host/internal/processors.h"
 
 // ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant,
@@ -84,19 +85,81 @@ inline int64_t GetSystemCycle() {
 constexpr uint32_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
 inline uint32_t GetRuntimeUBSize() { return TOTAL_UB_SIZE; }
 
+namespace detail {
+constexpr ascendc_host::Pipe pipe_of(pipe_t pipe) {
+    using ascendc_host::Pipe;
+    switch (pipe) {
+        case PIPE_V:
+        case PIPE_V2:
+            return Pipe::vector;
+        case PIPE_M:
+            return Pipe::cube;
+        case PIPE_MTE1:
+            return Pipe::mte1;
+        case PIPE_MTE2:
+            return Pipe::mte2;
+        case PIPE_MTE3:
+            return Pipe::mte3;
+        case PIPE_FIX:
+            return Pipe::fixpipe;
+        default:
+            return Pipe::scalar;
+    }
+}
+struct PipePair {
+    pipe_t from, to;
+};
+// In the order of HardEvent.
+constexpr PipePair events[] = {
+    {PIPE_MTE2, PIPE_MTE1}, {PIPE_MTE1, PIPE_MTE2}, {PIPE_MTE1, PIPE_M},  {PIPE_M, PIPE_MTE1},
+    {PIPE_MTE2, PIPE_V},    {PIPE_V, PIPE_MTE2},    {PIPE_MTE3, PIPE_V},  {PIPE_V, PIPE_MTE3},
+    {PIPE_M, PIPE_V},       {PIPE_V, PIPE_M},       {PIPE_V, PIPE_V},     {PIPE_MTE3, PIPE_MTE1},
+    {PIPE_MTE1, PIPE_MTE3}, {PIPE_MTE1, PIPE_V},    {PIPE_MTE2, PIPE_M},  {PIPE_M, PIPE_MTE2},
+    {PIPE_V, PIPE_MTE1},    {PIPE_M, PIPE_FIX},     {PIPE_FIX, PIPE_M},   {PIPE_MTE3, PIPE_MTE2},
+    {PIPE_MTE2, PIPE_MTE3}, {PIPE_S, PIPE_V},       {PIPE_V, PIPE_S},     {PIPE_S, PIPE_MTE2},
+    {PIPE_MTE2, PIPE_S},    {PIPE_S, PIPE_MTE3},    {PIPE_MTE3, PIPE_S},  {PIPE_MTE2, PIPE_FIX},
+    {PIPE_FIX, PIPE_MTE2},  {PIPE_FIX, PIPE_S},     {PIPE_M, PIPE_S},     {PIPE_FIX, PIPE_MTE3},
+    {PIPE_MTE1, PIPE_FIX},  {PIPE_FIX, PIPE_MTE1},  {PIPE_FIX, PIPE_FIX}, {PIPE_FIX, PIPE_V},
+    {PIPE_V, PIPE_FIX},
+};
+static_assert(sizeof(events) / sizeof(*events) == static_cast<size_t>(HardEvent::MAX),
+              "each HardEvent has its two pipes");
+
+inline void set_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+        ascendc_host::set_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
+}
+inline void wait_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+        ascendc_host::wait_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
+}
+inline void barrier(pipe_t pipe) {
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0) && pipe == PIPE_ALL)
+        ascendc_host::wait_for_all_pipes();
+}
+}  // namespace detail
+
 template <HardEvent event>
-void SetFlag(int32_t) {}
+void SetFlag(int32_t id, Where where = Where()) {
+    constexpr detail::PipePair pipes = detail::events[static_cast<size_t>(event)];
+    detail::set_flag(pipes.from, pipes.to, id, where);
+}
 template <HardEvent event>
-void WaitFlag(int32_t) {}
+void WaitFlag(int32_t id, Where where = Where()) {
+    constexpr detail::PipePair pipes = detail::events[static_cast<size_t>(event)];
+    detail::wait_flag(pipes.from, pipes.to, id, where);
+}
 template <pipe_t pipe>
-void PipeBarrier() {}
+void PipeBarrier() {
+    detail::barrier(pipe);
+}
 template <MemDsbT kind>
 void DataSyncBarrier() {}
 template <pipe_t source, pipe_t destination>
 class TQueSync {
   public:
-    void SetFlag(TEventID) {}
-    void WaitFlag(TEventID) {}
+    void SetFlag(TEventID id, Where where = Where()) { detail::set_flag(source, destination, id, where); }
+    void WaitFlag(TEventID id, Where where = Where()) { detail::wait_flag(source, destination, id, where); }
 };
 
 // Locks between pipes of one core.
@@ -105,8 +168,12 @@ inline MutexID AllocMutexID() { return 0; }
 inline void ReleaseMutexID(MutexID) {}
 class Mutex {
   public:
+    // Where the order of pipes is checked, one that locks waits for all that was issued: the host cannot tell
+    // which of them held the lock.
     template <pipe_t pipe>
-    static void Lock(MutexID) {}
+    static void Lock(MutexID) {
+        detail::barrier(PIPE_ALL);
+    }
     template <pipe_t pipe>
     static void Unlock(MutexID) {}
 };
@@ -115,6 +182,7 @@ class Mutex {
 template <bool isAIVOnly = true>
 void SyncAll(Where where = Where()) {
     ascendc_host::enter(where);
+    detail::barrier(PIPE_ALL);
     ascendc_host::barrier(isAIVOnly, where);
 }
 template <bool isAIVOnly = true>
@@ -159,12 +227,14 @@ template <bool isAIVOnly = true>
 void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
            Where where = Where()) {
     ascendc_host::enter(where);
+    detail::barrier(PIPE_ALL);
     ascendc_host::set_block_event(blockIdx, eventID, where);
 }
 template <bool isAIVOnly = true>
 void IBWait(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
             Where where = Where()) {
     ascendc_host::enter(where);
+    detail::barrier(PIPE_ALL);
     ascendc_host::wait_block_event(blockIdx, eventID, where);
 }
 // Blocks one after the other: a block waits for its predecessor and tells its successor.
@@ -172,10 +242,12 @@ constexpr int32_t block_order_event = -1;
 inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>&, LocalTensor<int32_t>&) {}
 inline void WaitPreBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::barrier(PIPE_ALL);
     if (GetBlockIdx() > 0) ascendc_host::wait_block_event(GetBlockIdx() - 1, block_order_event, where);
 }
 inline void NotifyNextBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::barrier(PIPE_ALL);
     ascendc_host::set_block_event(GetBlockIdx(), block_order_event, where);
 }
 inline void SetNextTaskStart() {}
@@ -279,11 +351,15 @@ struct BlockIndex {
     operator int64_t() const { return get_block_idx(); }
 };
 inline constexpr BlockIndex block_idx{};
-inline void pipe_barrier(pipe_t) {}
+inline void pipe_barrier(pipe_t pipe) { AscendC::detail::barrier(pipe); }
 template <typename Event>
-void set_flag(pipe_t, pipe_t, Event) {}
+void set_flag(pipe_t from, pipe_t to, Event id, const ascendc_host::Where& where = ascendc_host::Where()) {
+    AscendC::detail::set_flag(from, to, static_cast<int64_t>(id), where);
+}
 template <typename Event>
-void wait_flag(pipe_t, pipe_t, Event) {}
+void wait_flag(pipe_t from, pipe_t to, Event id, const ascendc_host::Where& where = ascendc_host::Where()) {
+    AscendC::detail::wait_flag(from, to, static_cast<int64_t>(id), where);
+}
 
 using AscendC::g_coreType;
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "ascendc_host/basic_api/enums.h"
+#include "ascendc_host/internal/pipes.h"
 
 namespace AscendC {
 
@@ -151,7 +152,8 @@ class LocalTensor {
         ascendc_host::set_element(use_to(offset, "SetValue", where), offset, static_cast<T>(value));
     }
     T& operator()(uint32_t offset) const {
-        return use(uint64_t(offset) + 1, "operator()", "the tensor", ascendc_host::current().where)[offset];
+        ascendc_host::require_whole_bytes<T>();
+        return reinterpret_cast<T*>(use_to(offset, "operator()", ascendc_host::current().where))[offset];
     }
 
     LocalTensor operator[](uint32_t offset) const {
@@ -220,8 +222,15 @@ class LocalTensor {
         return reinterpret_cast<T*>(use_bytes(count * sizeof(T), api, name, where));
     }
     uint8_t* use_bytes(uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        uint8_t* const begin = reach(bytes, api, name, where);
+        if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+            ascendc_host::touch(begin, bytes, api, name, where);
+        return begin;
+    }
+    // The same for code that says itself what of them is used.
+    uint8_t* reach(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale() || moved(), 0)) {
-            if (moved()) return settled(where).use_bytes(bytes, api, name, where);
+            if (moved()) return settled(where).reach(bytes, api, name, where);
             if (lingers() && bytes <= rest_) {
                 ascendc_host::warn_once(
                     ascendc_host::format("kernel %s: %s uses %s after FreeTensor; the next AllocTensor of "
@@ -271,7 +280,11 @@ class LocalTensor {
     }
     // The elements up to and including one.
     uint8_t* use_to(uint32_t offset, const char* api, const Where& where) const {
-        return use_bytes(ascendc_host::bytes_of<T>(uint64_t(offset) + 1), api, "the tensor", where);
+        const uint64_t bytes = ascendc_host::bytes_of<T>(uint64_t(offset) + 1);
+        uint8_t* const begin = reach(bytes, api, "the tensor", where);
+        if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+            ascendc_host::touch(begin + bytes - sizeof(T), sizeof(T), api, "the tensor", where);
+        return begin;
     }
     [[noreturn]] void explain(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         const auto& block = ascendc_host::current();
@@ -371,7 +384,10 @@ class GlobalTensor {
         if (__builtin_expect(data_ == nullptr || begin > limit_ || bytes > limit_ - begin, 0)) {
             explain(begin, bytes, api, name, where);
         }
-        return reinterpret_cast<uint8_t*>(data_) + begin;
+        uint8_t* const at = reinterpret_cast<uint8_t*>(data_) + begin;
+        if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+            ascendc_host::touch(at, bytes, api, name, where);
+        return at;
     }
 
     // For copies of whole blocks of 32 bytes, of which the last one may end after the tensor: memory goes on

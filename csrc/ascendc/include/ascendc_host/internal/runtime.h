@@ -107,6 +107,8 @@ struct ArgumentMemory {
     size_t bytes;
 };
 
+class PipeOrder;
+
 // The state of one block, alone on its thread.
 class Block {
   public:
@@ -210,6 +212,7 @@ class Block {
     std::deque<Queue> queues;
     std::deque<Buffer> scratch;                 // buffers of TBuf
     std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
+    std::shared_ptr<PipeOrder> pipes;           // where their order is checked
 
     // GetBlockIdx: on a vector core of a group the vector cores are counted.
     int64_t block_idx() const { return core == Core::aiv ? int64_t(index) * sub_count + sub_index : index; }

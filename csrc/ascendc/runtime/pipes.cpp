@@ -1,0 +1,317 @@
+// The order of a block's pipes, by clocks: each pipe counts its instructions, and knows how far it has waited
+// for the others. An instruction that meets memory which another pipe used later than that is a hazard.
+#include "ascendc_host/internal/pipes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "pipe_order.h"
+
+namespace ascendc_host {
+namespace {
+
+constexpr uint64_t cell_bytes = 32;
+constexpr size_t pipes = static_cast<size_t>(Pipe::count);
+constexpr const char* pipe_names[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
+constexpr int vector_core_timeout = 507014;
+
+size_t number(Pipe pipe) { return static_cast<size_t>(pipe); }
+const char* name_of(Pipe pipe) { return pipe_names[number(pipe)]; }
+
+bool begins(const char* text, const char* with) { return std::strncmp(text, with, std::strlen(with)) == 0; }
+bool is_any(const char* text, std::initializer_list<const char*> all) {
+    return std::any_of(all.begin(), all.end(), [&](const char* one) { return std::strcmp(text, one) == 0; });
+}
+
+// The names that arguments of the API have.
+bool is_written(const char* api, const char* name) {
+    if (std::strcmp(api, "SetValue") == 0 || std::strcmp(api, "InitOutput") == 0) return true;
+    if (begins(name, "dst")) return std::strcmp(name, "dstOffset") != 0;
+    return begins(name, "output") ||
+           is_any(name, {"resForGamma", "meanLocal", "rstdLocal", "sumTensor", "maxTensor", "expMaxTensor",
+                         "softMaxRes", "lastRowTensor", "sharedTmpBuffer"});
+}
+// Arguments that are read and never written, whatever the function.
+bool is_source(const char* name) { return begins(name, "src") || is_any(name, {"a source", "fm", "filter"}); }
+// Functions whose instructions are not those of the device, and what only looks.
+bool is_unknown(const char* api, const char* name) {
+    if (is_any(api, {"Matmul", "GetBatchTensorC", "TBuf::Get", "InitSpmBuffer", "SetFixPipeConfig"}))
+        return true;
+    return std::strcmp(name, "the tensor") == 0 &&
+           !is_any(api, {"GetValue", "SetValue", "operator()", "InitOutput"});
+}
+Pipe pipe_of(const char* api) {
+    if (is_any(api, {"GetValue", "SetValue", "operator()"})) return Pipe::scalar;
+    if (begins(api, "LoadData")) return Pipe::mte1;
+    if (std::strcmp(api, "Mmad") == 0) return Pipe::cube;
+    if (std::strcmp(api, "Fixpipe") == 0) return Pipe::fixpipe;
+    if (std::strcmp(api, "InitOutput") == 0) return Pipe::mte3;
+    return Pipe::vector;
+}
+
+}  // namespace
+
+bool pipes_are_checked = [] {
+    const char* given = std::getenv("ASCEND_GRAPH_KERNEL_PIPES");
+    return given != nullptr && std::strcmp(given, "1") == 0;
+}();
+
+// An instruction that used memory.
+struct Use {
+    uint32_t clock = 0;  // 0: none
+    Pipe pipe = Pipe::scalar;
+    const char* api = "";
+    Where where{"", 0};
+};
+
+class PipeOrder {
+  public:
+    explicit PipeOrder(Block& block) : block_(block) {}
+
+    Pipe pipe = Pipe::vector;
+    bool is_given = false;  // `pipe`, by an OnPipe
+    uint64_t row_bytes = 0, row_stride = 0;
+
+    // A new instruction.
+    void issue() { shown_.clear(); }
+
+    void use(const uint8_t* begin, uint64_t bytes, const char* api, const char* name, const Where& where) {
+        if (bytes == 0 || is_unknown(api, name)) return;
+        const Pipe on = is_given && pipe_of(api) != Pipe::scalar ? pipe : pipe_of(api);
+        const bool written = is_written(api, name);
+        const uint8_t* from = begin;
+        const uint8_t* const end = begin + bytes;
+        // One instruction may show the same operand again and again, each time to a later end.
+        if (is_given && row_stride == 0) {
+            const uint8_t*& shown = shown_[{begin, written}];
+            if (end <= shown) return;
+            from = std::max(from, shown);
+            shown = end;
+        }
+        const Use mine{++issued_[number(on)], on, api, where};
+        const Memory memory = memory_of(begin);
+        const auto each = [&](const uint8_t* first, const uint8_t* last) {
+            if (memory == Memory::count)
+                meet_global(mine, first, last, written, name);
+            else
+                meet_local(mine, memory, first, last, written, name);
+        };
+        if (memory == Memory::ub && !written && is_source(name)) require_written(mine, begin, end, name);
+        if (row_stride == 0 || row_bytes >= row_stride) return each(from, end);
+        for (const uint8_t* row = begin; row < end; row += row_stride)
+            each(row, std::min(row + row_bytes, end));
+    }
+
+    void set(Pipe from, Pipe to, uint64_t key, const Where& where) {
+        Flag flag{known_[number(from)], where};
+        merge(flag.known, known_[number(Pipe::scalar)]);
+        flag.known[number(from)] = issued_[number(from)];
+        flags_[{from, to, key}].push_back(flag);
+    }
+    void wait(Pipe from, Pipe to, uint64_t key, const Where& where) {
+        auto& set = flags_[{from, to, key}];
+        if (set.empty()) fail_wait(from, to, key, where);
+        merge(known_[number(to)], set.front().known);
+        set.pop_front();
+    }
+    void wait_for_all() {
+        for (auto& known : known_) known = issued_;
+    }
+    void wait_for(Pipe to, Pipe from) {
+        auto& reached = known_[number(to)][number(from)];
+        reached = issued_[number(from)];
+    }
+    // Flags that were set and that nothing waited for.
+    void check_flags() const {
+        for (const auto& [flag, set] : flags_) {
+            if (set.empty() || flag.key > most_events) continue;
+            warn_once(format(
+                "kernel %s: SetFlag<HardEvent::%s_%s>(%llu) without WaitFlag [%s:%d]: it is still set for "
+                "the next kernel, whose waits may end too early",
+                block_.kernel, name_of(flag.from), name_of(flag.to),
+                static_cast<unsigned long long>(flag.key), set.back().where.file, set.back().where.line));
+        }
+    }
+
+  private:
+    using Clocks = std::array<uint32_t, pipes>;
+    struct Cell {
+        Use write;
+        std::array<Use, pipes> reads;
+    };
+    struct Flag {
+        Clocks known;
+        Where where;
+    };
+    struct FlagName {
+        Pipe from, to;
+        uint64_t key;
+        bool operator<(const FlagName& other) const {
+            return std::tie(from, to, key) < std::tie(other.from, other.to, other.key);
+        }
+    };
+    struct GlobalWrite {
+        const uint8_t* end;
+        Use use;
+    };
+    static constexpr uint64_t most_events = 63;  // keys above are addresses of buffers
+
+    static void merge(Clocks& into, const Clocks& other) {
+        for (size_t i = 0; i < pipes; ++i) into[i] = std::max(into[i], other[i]);
+    }
+    Memory memory_of(const uint8_t* at) const {
+        for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i) {
+            const auto which = static_cast<Memory>(i);
+            const uint8_t* start = block_.memory(which);
+            if (at >= start && at < start + most_bytes(which)) return which;
+        }
+        return Memory::count;
+    }
+    // What the scalar unit waited for, everything that it issues later waits for.
+    bool waits(const Use& mine, const Use& other) const {
+        return std::max(known_[number(mine.pipe)][number(other.pipe)],
+                        known_[number(Pipe::scalar)][number(other.pipe)]) >= other.clock;
+    }
+    bool is_hazard(const Use& mine, const Use& other) const {
+        return other.clock != 0 && other.pipe != mine.pipe && !waits(mine, other);
+    }
+    void meet_local(const Use& mine, Memory memory, const uint8_t* begin, const uint8_t* end, bool written,
+                    const char* name) {
+        auto& cells = cells_[static_cast<size_t>(memory)];
+        const uint8_t* start = block_.memory(memory);
+        const size_t first = static_cast<size_t>(begin - start) / cell_bytes;
+        const size_t last = (static_cast<size_t>(end - start) + cell_bytes - 1) / cell_bytes;
+        if (cells.size() < last) cells.resize(last);
+        for (size_t i = first; i < last; ++i) {
+            Cell& cell = cells[i];
+            if (is_hazard(mine, cell.write)) fail_hazard(mine, cell.write, written, true, memory, name);
+            if (!written) {
+                cell.reads[number(mine.pipe)] = mine;
+                continue;
+            }
+            // The scalar unit has what it reads before it issues anything else.
+            for (const Use& read : cell.reads)
+                if (read.pipe != Pipe::scalar && is_hazard(mine, read))
+                    fail_hazard(mine, read, true, false, memory, name);
+            cell.write = mine;
+        }
+    }
+    // Of global memory only the block's own writes are kept, whole.
+    void meet_global(const Use& mine, const uint8_t* begin, const uint8_t* end, bool written,
+                     const char* name) {
+        auto at = writes_.upper_bound(begin);
+        if (at != writes_.begin() && std::prev(at)->second.end > begin) --at;
+        while (at != writes_.end() && at->first < end) {
+            const GlobalWrite other = at->second;
+            if (is_hazard(mine, other.use)) fail_hazard(mine, other.use, written, true, Memory::count, name);
+            if (!written) {
+                ++at;
+                continue;
+            }
+            const uint8_t* const other_begin = at->first;
+            at = writes_.erase(at);
+            if (other_begin < begin) writes_[other_begin] = {begin, other.use};
+            if (other.end > end) writes_[end] = other;
+        }
+        if (written) writes_[begin] = {end, mine};
+    }
+    void require_written(const Use& mine, const uint8_t* begin, const uint8_t* end, const char* name) const {
+        if (end - begin < 4 || !std::all_of(begin, end, [](uint8_t byte) { return byte == unset_byte; }))
+            return;
+        fail(block_, mine.where,
+             format("%s reads %s, bytes %llu to %llu of the %s, which nothing wrote: a device has there what "
+                    "the last "
+                    "kernel left. Copy to it or compute it first, or fill it with Duplicate",
+                    mine.api, name, static_cast<unsigned long long>(begin - block_.memory(Memory::ub)),
+                    static_cast<unsigned long long>(end - block_.memory(Memory::ub)),
+                    memory_name(Memory::ub)));
+    }
+    [[noreturn]] void fail_hazard(const Use& mine, const Use& other, bool writes, bool wrote, Memory memory,
+                                  const char* name) const {
+        const char *from = name_of(other.pipe), *to = name_of(mine.pipe);
+        const bool is_local = memory != Memory::count;
+        const bool has_queue = is_local && mine.pipe != Pipe::scalar && other.pipe != Pipe::scalar;
+        fail(block_, mine.where,
+             format(
+                 "%s %s %s on pipe %s and does not wait for pipe %s, on which %s [%s:%d] %s the same bytes "
+                 "of %s%s. Write "
+                 "SetFlag<HardEvent::%s_%s>(id) after that and WaitFlag<HardEvent::%s_%s>(id) before this%s",
+                 mine.api, writes ? "writes" : "reads", name, to, from, other.api, other.where.file,
+                 other.where.line, wrote ? "writes" : "reads", is_local ? "the " : "global memory",
+                 is_local ? memory_name(memory) : "", from, to, from, to,
+                 has_queue ? ", or pass the tensor on by EnQue and DeQue of a queue between the two" : ""));
+    }
+    [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
+        try {
+            fail(block_, where,
+                 format("WaitFlag<HardEvent::%s_%s>(%llu): nothing set the flag (on the device this waits "
+                        "for ever); call "
+                        "SetFlag with the same event and number first",
+                        name_of(from), name_of(to), static_cast<unsigned long long>(key)));
+        } catch (Violation& violation) {
+            violation.code = vector_core_timeout;
+            throw;
+        }
+    }
+
+    Block& block_;
+    Clocks issued_{};
+    std::array<Clocks, pipes> known_{};
+    std::map<FlagName, std::deque<Flag>> flags_;
+    std::vector<Cell> cells_[static_cast<size_t>(Memory::count)];
+    std::map<const uint8_t*, GlobalWrite> writes_;
+    std::map<std::pair<const uint8_t*, bool>, const uint8_t*> shown_;  // ends of an instruction's operands
+};
+
+void begin_pipes(Block& block) {
+    if (!pipes_are_checked) return;
+    block.pipes = std::make_shared<PipeOrder>(block);
+    std::memset(block.memory(Memory::ub), unset_byte, whole_unified_buffer);
+}
+void end_pipes(const Block& block) {
+    if (block.pipes != nullptr) block.pipes->check_flags();
+}
+
+void touch(const void* begin, uint64_t bytes, const char* api, const char* name, const Where& where) {
+    Block& block = current();
+    if (block.pipes != nullptr) block.pipes->use(static_cast<const uint8_t*>(begin), bytes, api, name, where);
+}
+void set_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where) {
+    if (const auto& pipes = current().pipes) pipes->set(from, to, key, where);
+}
+void wait_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where) {
+    if (const auto& pipes = current().pipes) pipes->wait(from, to, key, where);
+}
+void wait_for_all_pipes() {
+    if (const auto& pipes = current().pipes) pipes->wait_for_all();
+}
+void wait_for_pipe(Pipe to, Pipe from) {
+    if (const auto& pipes = current().pipes) pipes->wait_for(to, from);
+}
+
+void OnPipe::begin(Pipe pipe) {
+    PipeOrder* order = current().pipes.get();
+    if (order == nullptr || order->is_given) return;
+    outer_ = order;
+    pipe_before_ = order->pipe;
+    order->pipe = pipe;
+    order->is_given = true;
+    order->issue();
+}
+void OnPipe::end() {
+    auto* order = static_cast<PipeOrder*>(outer_);
+    order->pipe = pipe_before_;
+    order->is_given = false;
+    order->row_bytes = order->row_stride = 0;
+}
+void OnPipe::set_rows(uint64_t bytes, uint64_t stride) {
+    auto* order = static_cast<PipeOrder*>(outer_);
+    order->row_bytes = bytes;
+    order->row_stride = stride;
+}
+
+}  // namespace ascendc_host

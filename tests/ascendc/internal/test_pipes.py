@@ -1,0 +1,176 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels are quoted as they are written
+"""The order of pipes: a kernel that does not wait is right on the host, and is named where the order is checked."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ..conftest import Build, Toolkit, launch
+
+COUNT = 64
+#: Copies x to `a`, waits, doubles it into `b`, waits, and copies that to z. Cases leave one wait out.
+IN = "DataCopy(a, x, 64);"
+DOUBLE = "Add(b, a, a, 64);"
+OUT = "DataCopy(z, b, 64);"
+IN_DONE = "SetFlag<HardEvent::MTE2_V>(EVENT_ID0); WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);"
+DOUBLED = "SetFlag<HardEvent::V_MTE3>(EVENT_ID0); WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);"
+GOOD = IN + IN_DONE + DOUBLE + DOUBLED + OUT
+
+QUEUES = """
+TQue<TPosition::VECIN, 1> in; TQue<TPosition::VECOUT, 1> out; pipe.InitBuffer(in, 2, 128); pipe.InitBuffer(out, 2, 128);
+for (int i = 0; i < 4; ++i) {
+    auto p = in.AllocTensor<float>(); DataCopy(p, x[i * 16], 16); in.EnQue(p);
+    auto q = in.DeQue<float>(); auto r = out.AllocTensor<float>(); %s
+    out.EnQue(r); in.FreeTensor(q);
+    auto s = out.DeQue<float>(); DataCopy(z[i * 16], s, 16); out.FreeTensor(s);
+}
+"""
+RIGHT = {
+    "flags": GOOD,
+    "barriers": IN + "PipeBarrier<PIPE_ALL>();" + DOUBLE + "pipe_barrier(PIPE_ALL);" + OUT,
+    "intrinsics": IN + "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID3); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID3);" + DOUBLE + DOUBLED + OUT,
+    "queues": QUEUES % "Add(r, q, q, 16);",
+    "one queue through": (
+        "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> through; pipe.InitBuffer(through, 1, 256);"
+        "auto p = through.AllocTensor<float>(); DataCopy(p, x, 64); through.EnQue(p);"
+        "p = through.DeQue<float>(); DataCopy(z, p, 64); through.FreeTensor(p); z = x;"
+    ),
+    "what the scalar unit waited for": (
+        IN + "SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0);" + DOUBLE + DOUBLED + OUT
+    ),
+    "by way of another pipe": (
+        IN + IN_DONE + DOUBLE + DOUBLED + OUT
+        + "SetFlag<HardEvent::MTE3_MTE2>(0); WaitFlag<HardEvent::MTE3_MTE2>(0); DataCopy(a, x, 64);"
+    ),
+    "rows that another pipe leaves out": (
+        "Duplicate(b[8], 0.0f, uint64_t(8), 2, 1, 2);"
+        "DataCopy(b, x, DataCopyParams(2, 1, 0, 1)); PipeBarrier<PIPE_ALL>(); Add(b, b, b, 32); PipeBarrier<PIPE_ALL>();"
+    ),
+    "a flag for later": (
+        "SetFlag<HardEvent::V_MTE2>(1);"
+        "for (int i = 0; i < 2; ++i) { WaitFlag<HardEvent::V_MTE2>(1);" + IN + IN_DONE + DOUBLE + "SetFlag<HardEvent::V_MTE2>(1); }"
+        "WaitFlag<HardEvent::V_MTE2>(1);" + DOUBLED + OUT
+    ),
+    "written and read back through global memory": (
+        GOOD + "SetFlag<HardEvent::MTE3_MTE2>(0); WaitFlag<HardEvent::MTE3_MTE2>(0); DataCopy(a, z, 64);" + IN_DONE + "Adds(b, a, 0.0f, 64);"
+    ),
+}  # fmt: skip
+HAZARDS = {
+    "a copy is not there yet": (
+        IN + DOUBLE,
+        r"Add reads a source on pipe V and does not wait for pipe MTE2, on which DataCopy \[.*kernel.asc:\d+\] writes the same bytes of "
+        r"the unified buffer. Write SetFlag<HardEvent::MTE2_V>\(id\) after that and WaitFlag<HardEvent::MTE2_V>\(id\) before this",
+    ),
+    "a result is not there yet": (IN + IN_DONE + DOUBLE + OUT, r"DataCopy reads src on pipe MTE3 and does not wait for pipe V, on which Add"),
+    "a source is still read": (
+        IN + IN_DONE + DOUBLE + IN,
+        r"DataCopy writes dst on pipe MTE2 and does not wait for pipe V, on which Add \[.*\] reads the same bytes",
+    ),
+    "a flag between other pipes": (IN + "SetFlag<HardEvent::MTE2_MTE3>(0); WaitFlag<HardEvent::MTE2_MTE3>(0);" + DOUBLE, "Add reads a source on pipe V"),
+    "a barrier of one pipe": (IN + "PipeBarrier<PIPE_MTE2>();" + DOUBLE, "Add reads a source on pipe V"),
+    "a flag that was set too early": (
+        "SetFlag<HardEvent::MTE2_V>(0);" + IN + "WaitFlag<HardEvent::MTE2_V>(0);" + DOUBLE,
+        "Add reads a source on pipe V",
+    ),
+    "an element of a result": (
+        IN + IN_DONE + DOUBLE + "z.SetValue(0, b.GetValue(3));",
+        r"GetValue reads the tensor on pipe S and does not wait for pipe V, on which Add",
+    ),
+    "an element that is set": (
+        IN + "PipeBarrier<PIPE_ALL>(); a.SetValue(1, 3.0f);" + DOUBLE,
+        r"Add reads a source on pipe V and does not wait for pipe S, on which SetValue",
+    ),
+    "a queue orders its own pipes alone": (
+        QUEUES % "Adds(r, q, q.GetValue(0), 16);",
+        r"GetValue reads the tensor on pipe S and does not wait for pipe MTE2, on which DataCopy",
+    ),
+    "a buffer that is filled before the queue gave it": (
+        QUEUES % "DataCopy(r, x, 16);",
+        r"DataCopy reads src on pipe MTE3|DataCopy writes dst on pipe MTE2 and does not wait for pipe MTE3",
+    ),
+    "global memory that is read back": (
+        GOOD + "DataCopy(a[128], z, 64);",
+        r"DataCopy reads src on pipe MTE2 and does not wait for pipe MTE3, on which DataCopy \[.*\] writes the same bytes of global memory",
+    ),
+    "a wait without a flag": (
+        IN + "WaitFlag<HardEvent::MTE2_V>(2);",
+        r"WaitFlag<HardEvent::MTE2_V>\(2\): nothing set the flag",
+    ),
+    "what nothing wrote": (
+        IN + IN_DONE + "Add(b, a, a[64], 64);",
+        r"Add reads a source, bytes 256 to 512 of the unified buffer, which nothing wrote",
+    ),
+    "a result that nothing wrote": (IN + "PipeBarrier<PIPE_ALL>();" + OUT, r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote"),
+}  # fmt: skip
+ENTRY = """
+extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
+    TPipe pipe; TBuf<> space; pipe.InitBuffer(space, 8192);
+    auto a = space.Get<float>(); auto b = space.GetWithOffset<float>(256, 4096);
+    GlobalTensor<float> x, z; x.SetGlobalBuffer((__gm__ float*)from, 64); z.SetGlobalBuffer((__gm__ float*)to, 64);
+    %s
+}
+"""
+
+
+def _source() -> str:
+    kernels = [ENTRY % (f"right{i}", code) for i, code in enumerate(RIGHT.values())]
+    kernels += [ENTRY % (f"hazard{i}", code) for i, (code, _) in enumerate(HAZARDS.values())]
+    kernels.append(ENTRY % ("unpaired", GOOD + "SetFlag<HardEvent::MTE3_V>(5);"))
+    return '#include "kernel_operator.h"\nusing namespace AscendC;\n' + "".join(kernels)
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    return build(_source())
+
+
+@pytest.fixture
+def checked(tools: Toolkit) -> Iterator[None]:
+    """The order is checked, as ASCEND_GRAPH_KERNEL_PIPES=1 has it from the start of a process."""
+    flag = ctypes.c_bool.in_dll(tools.seam, "_ZN12ascendc_host17pipes_are_checkedE")
+    assert not flag.value
+    flag.value = True
+    yield
+    flag.value = False
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.arange(1, COUNT + 1, dtype=np.float32)
+
+
+@pytest.mark.parametrize("index", range(len(RIGHT)), ids=list(RIGHT))
+@pytest.mark.usefixtures("checked")
+def test_a_kernel_that_waits_passes(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
+    z = np.zeros_like(x)
+    assert launch(library, f"right{index}", 2, x, z) == 0, tools.message()
+    if "x, " not in list(RIGHT)[index] and index < 4:
+        assert (z == 2 * x).all()
+
+
+@pytest.mark.parametrize("index", range(len(HAZARDS)), ids=list(HAZARDS))
+def test_a_kernel_that_does_not_wait(
+    library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int, request: pytest.FixtureRequest
+) -> None:
+    """Without the check it runs in program order."""
+    assert launch(library, f"hazard{index}", 1, x, np.zeros_like(x)) == 0, tools.message()
+    request.getfixturevalue("checked")
+    code = launch(library, f"hazard{index}", 1, x, np.zeros_like(x))
+    message = tools.message()
+    assert re.search(list(HAZARDS.values())[index][1], message), message
+    assert code == (507014 if "WaitFlag<HardEvent::MTE2_V>(2)" in message else 507015)
+    assert re.search(r"\[.*kernel\.asc:\d+\]$", message), message
+
+
+@pytest.mark.usefixtures("checked")
+def test_a_flag_that_stays_set(library: ctypes.CDLL, x: np.ndarray, capfd: pytest.CaptureFixture[str]) -> None:
+    assert launch(library, "unpaired", 1, x, np.zeros_like(x)) == 0
+    assert re.search(
+        r"kernel unpaired: SetFlag<HardEvent::MTE3_V>\(5\) without WaitFlag \[.*kernel.asc:\d+\]",
+        capfd.readouterr().err,
+    )
