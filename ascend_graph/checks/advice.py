@@ -40,6 +40,8 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ("runs", r"multiple of 32", "a tail that is not a multiple of 32 bytes: copy it with DataCopyPad"),
     ("runs", r"\b0 (?:bytes|elements)", "a size of 0: return early in the kernel"),
     ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
+    ("runs", r"does not wait for pipe", "a wait that is missing in the kernel: add SetFlag and WaitFlag between the two lines"),
+    ("runs", r"which nothing wrote", "a tile that is read before it is filled: copy or compute it first"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
     ("runs", r"tiling key", "SetTilingKey and TILING_KEY_IS differ: write the same keys in both"),
     ("runs", r"write ValueDepend", "values of an input that only ValueDepend gives to the tiling function: write it"),
