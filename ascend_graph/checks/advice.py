@@ -40,7 +40,16 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ("runs", r"multiple of 32", "a tail that is not a multiple of 32 bytes: copy it with DataCopyPad"),
     ("runs", r"\b0 (?:bytes|elements)", "a size of 0: return early in the kernel"),
     ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
-    ("runs", r"does not wait for pipe", "a wait that is missing in the kernel: add SetFlag and WaitFlag between the two lines"),
+    (
+        "runs",
+        r"does not wait for pipe",
+        "a wait that is missing in the kernel: add SetFlag and WaitFlag between the two lines",
+    ),
+    (
+        "runs",
+        r"which block -?\d+ writes, too",
+        "blocks whose parts are no whole blocks of 32 bytes: correct each begin and count",
+    ),
     ("runs", r"which nothing wrote", "a tile that is read before it is filled: copy or compute it first"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
     ("runs", r"tiling key", "SetTilingKey and TILING_KEY_IS differ: write the same keys in both"),

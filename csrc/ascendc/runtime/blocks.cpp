@@ -388,6 +388,7 @@ class Runner {
         flags_.clear();
         events_.clear();
         polled_ = false;
+        writes_ = launch_writes();
     }
     bool cancelled() const { return !failure_.what.empty() || restart_ != KernelType::undeclared; }
 
@@ -525,7 +526,7 @@ class Runner {
                 begin_pipes(block);
                 runner.body_(runner.arguments_);
                 const Hold hold;
-                end_pipes(block);
+                end_pipes(block, runner.writes_.get());
                 block.check_tiling_key();
                 block.check_balance();
             } catch (const Violation& violation) {
@@ -601,6 +602,7 @@ class Runner {
     std::map<std::pair<int64_t, int>, int64_t> events_;
     std::atomic<bool> polled_{false};
     std::shared_ptr<Services> services_;
+    std::shared_ptr<LaunchWrites> writes_;
 };
 
 thread_local Runner* Runner::mine = nullptr;
@@ -707,19 +709,30 @@ void declare_kernel_type(KernelType type) {
     block.core = single_core(type);
 }
 
-void barrier(bool vector_only, const Where& where) { Runner::mine->barrier(vector_only, where); }
+void barrier(bool vector_only, const Where& where) {
+    Runner::mine->barrier(vector_only, where);
+    wait_for_all_blocks();
+}
 void set_cross_flag(int mode, int flag, const Where& where) { Runner::mine->set_flag(mode, flag, where); }
-void wait_cross_flag(int flag, const Where& where) { Runner::mine->wait_flag(flag, where); }
+void wait_cross_flag(int flag, const Where& where) {
+    Runner::mine->wait_flag(flag, where);
+    wait_for_a_block();
+}
 void set_block_event(int64_t block, int event, const Where&) { Runner::mine->set_event(block, event); }
 void wait_block_event(int64_t block, int event, const Where& where) {
     Runner::mine->wait_event(block, event, where);
+    wait_for_a_block();
 }
-void poll() { Runner::mine->poll(); }
+void poll() {
+    Runner::mine->poll();
+    wait_for_a_block();
+}
 
 Services& services_of_launch() { return Runner::mine->services(); }
 void in_launch(const std::function<void()>& function) { Runner::mine->change(function); }
 void wait_in_launch(const std::function<bool()>& ready, const char* what, const Where& where) {
     Runner::mine->wait(ready, what, where);
+    wait_for_a_block();
 }
 
 namespace {

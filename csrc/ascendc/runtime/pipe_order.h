@@ -2,6 +2,8 @@
 #ifndef ASCENDC_RUNTIME_PIPE_ORDER_H
 #define ASCENDC_RUNTIME_PIPE_ORDER_H
 
+#include <memory>
+
 #include "ascendc_host/internal/runtime.h"
 
 namespace ascendc_host {
@@ -15,8 +17,15 @@ size_t most_bytes(Memory memory);
 
 // Of a block that has its memory, where pipes are checked: what is in its unified buffer nothing wrote.
 void begin_pipes(Block& block);
-// Of a block whose kernel returned. Warns of flags that are set still.
-void end_pipes(const Block& block);
+// What the blocks of a launch wrote to global memory, of those that ended; null where pipes are not checked.
+class LaunchWrites;
+std::shared_ptr<LaunchWrites> launch_writes();
+// Of a block whose kernel returned. Warns of flags that are set still, and raises where another block wrote
+// the same global memory and neither waited for the other.
+void end_pipes(const Block& block, LaunchWrites* writes);
+// The block waited for all blocks, or for some that the check does not follow.
+void wait_for_all_blocks();
+void wait_for_a_block();
 
 }  // namespace ascendc_host
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <tuple>
 
 #include "pipe_order.h"
@@ -68,6 +69,55 @@ struct Use {
     Where where{"", 0};
 };
 
+// A part of global memory that a block wrote, between two waits for all blocks.
+struct BlockWrite {
+    const uint8_t* begin;
+    const uint8_t* end;
+    uint32_t round;
+    Use use;
+};
+
+class LaunchWrites {
+  public:
+    void add(const Block& block, const std::vector<BlockWrite>& writes) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (const BlockWrite& write : writes) {
+            auto& parts = rounds_[write.round];
+            auto at = parts.upper_bound(write.begin);
+            if (at != parts.begin() && std::prev(at)->second.end > write.begin) --at;
+            const uint8_t *begin = write.begin, *end = write.end;
+            for (; at != parts.end() && at->first < write.end; at = parts.erase(at)) {
+                if (at->second.block != block.block_idx()) fail_shared(block, write, at->first, at->second);
+                begin = std::min(begin, at->first);
+                end = std::max(end, at->second.end);
+            }
+            parts[begin] = {end, block.block_idx(), write.use};
+        }
+    }
+
+  private:
+    struct Part {
+        const uint8_t* end = nullptr;
+        int64_t block = 0;
+        Use use;
+    };
+    [[noreturn]] static void fail_shared(const Block& block, const BlockWrite& mine, const uint8_t* begin,
+                                         const Part& other) {
+        const uint8_t* const first = std::max(begin, mine.begin);
+        fail(block, mine.use.where,
+             format("%s writes to global memory, %zu bytes of which block %lld writes, too, by %s [%s:%d], "
+                    "and neither "
+                    "waits for the other: which of them stays is chance. Give each block whole blocks of 32 "
+                    "bytes, write "
+                    "the elements that are left with DataCopyPad, or call SyncAll in between",
+                    mine.use.api, static_cast<size_t>(std::min(other.end, mine.end) - first),
+                    static_cast<long long>(other.block), other.use.api, other.use.where.file,
+                    other.use.where.line));
+    }
+    std::mutex mutex_;
+    std::map<uint32_t, std::map<const uint8_t*, Part>> rounds_;  // parts lie apart
+};
+
 class PipeOrder {
   public:
     explicit PipeOrder(Block& block) : block_(block) {}
@@ -125,6 +175,10 @@ class PipeOrder {
         auto& reached = known_[number(to)][number(from)];
         reached = issued_[number(from)];
     }
+    void wait_for_all_blocks() { ++round_; }
+    // What is written from here on may come after what another block wrote.
+    void wait_for_a_block() { is_alone_ = false; }
+    const std::vector<BlockWrite>& block_writes() const { return block_writes_; }
     // Flags that were set and that nothing waited for.
     void check_flags() const {
         for (const auto& [flag, set] : flags_) {
@@ -217,7 +271,17 @@ class PipeOrder {
             if (other_begin < begin) writes_[other_begin] = {begin, other.use};
             if (other.end > end) writes_[end] = other;
         }
-        if (written) writes_[begin] = {end, mine};
+        if (!written) return;
+        writes_[begin] = {end, mine};
+        if (!is_alone_ || block_.atomic != Block::Atomic::none) return;
+        if (!block_writes_.empty()) {
+            BlockWrite& last = block_writes_.back();
+            if (last.end == begin && last.round == round_ && last.use.where.line == mine.where.line) {
+                last.end = end;
+                return;
+            }
+        }
+        block_writes_.push_back({begin, end, round_, mine});
     }
     void require_written(const Use& mine, const uint8_t* begin, const uint8_t* end, const char* name) const {
         if (end - begin < 4 || !std::all_of(begin, end, [](uint8_t byte) { return byte == unset_byte; }))
@@ -264,6 +328,9 @@ class PipeOrder {
     std::map<FlagName, std::deque<Flag>> flags_;
     std::vector<Cell> cells_[static_cast<size_t>(Memory::count)];
     std::map<const uint8_t*, GlobalWrite> writes_;
+    std::vector<BlockWrite> block_writes_;
+    uint32_t round_ = 0;
+    bool is_alone_ = true;
     std::map<std::pair<const uint8_t*, bool>, const uint8_t*> shown_;  // ends of an instruction's operands
 };
 
@@ -272,8 +339,20 @@ void begin_pipes(Block& block) {
     block.pipes = std::make_shared<PipeOrder>(block);
     std::memset(block.memory(Memory::ub), unset_byte, whole_unified_buffer);
 }
-void end_pipes(const Block& block) {
-    if (block.pipes != nullptr) block.pipes->check_flags();
+std::shared_ptr<LaunchWrites> launch_writes() {
+    return pipes_are_checked ? std::make_shared<LaunchWrites>() : nullptr;
+}
+void end_pipes(const Block& block, LaunchWrites* writes) {
+    if (block.pipes == nullptr) return;
+    block.pipes->check_flags();
+    if (writes != nullptr) writes->add(block, block.pipes->block_writes());
+}
+void wait_for_all_blocks() {
+    if (const auto& pipes = current().pipes) pipes->wait_for_all_blocks();
+}
+void wait_for_a_block() {
+    if (!pipes_are_checked || !inside_kernel()) return;
+    if (const auto& pipes = current().pipes) pipes->wait_for_a_block();
 }
 
 void touch(const void* begin, uint64_t bytes, const char* api, const char* name, const Where& where) {

@@ -107,6 +107,22 @@ HAZARDS = {
     ),
     "a result that nothing wrote": (IN + "PipeBarrier<PIPE_ALL>();" + OUT, r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote"),
 }  # fmt: skip
+FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
+SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*kernel.asc:\d+\], and neither waits"
+#: What two blocks write.
+BLOCKS = {
+    "their own halves": ("DataCopy(z[block * 32], b, 32);", ""),
+    "a whole block into the other's half": ("DataCopy(z[block * 28], b, 32);", SHARED),
+    "rows of one another": ("DataCopy(z[block * 8], b, DataCopyParams(4, 1, 0, 1));", ""),
+    "the same sum": ("SetAtomicAdd<float>(); DataCopy(z, b, 32); SetAtomicNone();", ""),
+    "the same before and after all wait": ("if (block == 0) DataCopy(z, b, 32); SyncAll<true>(); if (block == 1) DataCopy(z, b, 32);", ""),
+    "the same after all wait": ("SyncAll<true>(); DataCopy(z[block * 28], b, 32);", SHARED),
+    "one after the other": (
+        "TBuf<> other; pipe.InitBuffer(other, 256); GlobalTensor<int32_t> g; auto u = other.Get<int32_t>();"
+        "WaitPreBlock(g, u); DataCopy(z, b, 32); NotifyNextBlock(g, u);",
+        "",
+    ),
+}  # fmt: skip
 ENTRY = """
 extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
     TPipe pipe; TBuf<> space; pipe.InitBuffer(space, 8192);
@@ -120,6 +136,7 @@ extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
 def _source() -> str:
     kernels = [ENTRY % (f"right{i}", code) for i, code in enumerate(RIGHT.values())]
     kernels += [ENTRY % (f"hazard{i}", code) for i, (code, _) in enumerate(HAZARDS.values())]
+    kernels += [ENTRY % (f"blocks{i}", FILL + code) for i, (code, _) in enumerate(BLOCKS.values())]
     kernels.append(ENTRY % ("unpaired", GOOD + "SetFlag<HardEvent::MTE3_V>(5);"))
     return '#include "kernel_operator.h"\nusing namespace AscendC;\n' + "".join(kernels)
 
@@ -148,7 +165,7 @@ def x() -> np.ndarray:
 @pytest.mark.usefixtures("checked")
 def test_a_kernel_that_waits_passes(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
     z = np.zeros_like(x)
-    assert launch(library, f"right{index}", 2, x, z) == 0, tools.message()
+    assert launch(library, f"right{index}", 1, x, z) == 0, tools.message()
     if "x, " not in list(RIGHT)[index] and index < 4:
         assert (z == 2 * x).all()
 
@@ -165,6 +182,14 @@ def test_a_kernel_that_does_not_wait(
     assert re.search(list(HAZARDS.values())[index][1], message), message
     assert code == (507014 if "WaitFlag<HardEvent::MTE2_V>(2)" in message else 507015)
     assert re.search(r"\[.*kernel\.asc:\d+\]$", message), message
+
+
+@pytest.mark.parametrize("index", range(len(BLOCKS)), ids=list(BLOCKS))
+@pytest.mark.usefixtures("checked")
+def test_blocks_that_write(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
+    code, expected = launch(library, f"blocks{index}", 2, x, np.zeros_like(x)), list(BLOCKS.values())[index][1]
+    assert (code == 507015) == bool(expected), tools.message()
+    assert re.search(expected, tools.message()), tools.message()
 
 
 @pytest.mark.usefixtures("checked")
