@@ -55,6 +55,9 @@ _ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
 _ONLY_PREPROCESSING_WITH_VALUE = frozenset({"-MF", "-MT", "-MQ"})
 
 
+_SYNC_BY_HAND = "-DASCENDC_HOST_MANUAL_SYNC"
+
+
 _NEWEST_HOME = "ASCEND_HOME_PATH"
 
 
@@ -114,6 +117,11 @@ def parse(arguments: Sequence[str]) -> Command:
             command.dry_run = True
         elif argument.startswith(("--npu-arch=", "--npu-soc=")):
             command.architecture = _architecture(argument)
+        elif argument.startswith("--cce-auto-sync"):
+            # Kernels whose pipes are checked say so (csrc/ascendc/runtime/pipes.cpp).
+            by_hand = argument == "--cce-auto-sync=off"
+            command.options = [option for option in command.options if option != _SYNC_BY_HAND]
+            command.options += [_SYNC_BY_HAND] if by_hand else []
         elif _DEVICE_ONLY.fullmatch(argument):
             continue
         elif argument == "-o":

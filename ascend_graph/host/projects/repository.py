@@ -216,7 +216,7 @@ class Repository:
         return tuple(f"-D{name}={value}" for name, value in (found | chosen).items())
 
     def kernel_definitions(self, project: Path, op_type: str) -> tuple[str, ...]:
-        """Return the ``-D`` options that a project's CMakeLists.txt give to an operator's kernel, or to all."""
+        """Return the options that a project's CMakeLists.txt give to an operator's kernel, or to all: ``-D``, and who adds waits."""
         configs = tuple(self.options.architecture.configs)
         found: dict[str, None] = {}
         for path in sorted(project.rglob("CMakeLists.txt")):
@@ -226,7 +226,9 @@ class Repository:
                 is_meant = not units or any(unit.lower().startswith(configs) for unit in units)
                 if is_meant and not {op_type, "ALL"}.isdisjoint(arguments.get("OP_NAME", arguments.get("", []))):
                     options = arguments.get("OPTIONS", [])
-                    found |= dict.fromkeys(o for o in options if o.startswith("-D") and "$" not in o)
+                    found |= dict.fromkeys(
+                        o for o in options if o.startswith(("-D", "--cce-auto-sync")) and "$" not in o
+                    )
         return tuple(found)
 
     def mentions(self, macro: str) -> bool:

@@ -67,6 +67,7 @@ struct Use {
     Pipe pipe = Pipe::scalar;
     const char* api = "";
     Where where{"", 0};
+    uint32_t instruction = 0;  // of an OnPipe; 0: not known
 };
 
 // A part of global memory that a block wrote, between two waits for all blocks.
@@ -127,7 +128,10 @@ class PipeOrder {
     uint64_t row_bytes = 0, row_stride = 0;
 
     // A new instruction.
-    void issue() { shown_.clear(); }
+    void issue() {
+        shown_.clear();
+        ++instruction_;
+    }
 
     void use(const uint8_t* begin, uint64_t bytes, const char* api, const char* name, const Where& where) {
         if (bytes == 0 || is_unknown(api, name)) return;
@@ -142,7 +146,7 @@ class PipeOrder {
             from = std::max(from, shown);
             shown = end;
         }
-        const Use mine{++issued_[number(on)], on, api, where};
+        const Use mine{++issued_[number(on)], on, api, where, is_given ? instruction_ : 0};
         const Memory memory = memory_of(begin);
         const auto each = [&](const uint8_t* first, const uint8_t* last) {
             if (memory == Memory::count)
@@ -230,8 +234,19 @@ class PipeOrder {
         return std::max(known_[number(mine.pipe)][number(other.pipe)],
                         known_[number(Pipe::scalar)][number(other.pipe)]) >= other.clock;
     }
-    bool is_hazard(const Use& mine, const Use& other) const {
-        return other.clock != 0 && other.pipe != mine.pipe && !waits(mine, other);
+    // With --cce-auto-sync, as compilers have it unless a project switches it off, the scalar unit of a
+    // vector core waits for the other pipes and they for it, and vector instructions for one another. Copies
+    // of one pipe in the same direction may pass one another.
+    bool is_hazard(const Use& mine, const Use& other, bool both_write) const {
+        if (other.clock == 0 || (mine.instruction != 0 && mine.instruction == other.instruction))
+            return false;
+        if (mine.pipe == other.pipe) {
+            const bool is_copy = mine.pipe == Pipe::mte2 || mine.pipe == Pipe::mte3;
+            if (!both_write || !is_copy || block_.atomic != Block::Atomic::none) return false;
+        } else if ((mine.pipe == Pipe::scalar || other.pipe == Pipe::scalar) && !block_.syncs_by_hand) {
+            return false;
+        }
+        return !waits(mine, other);
     }
     void meet_local(const Use& mine, Memory memory, const uint8_t* begin, const uint8_t* end, bool written,
                     const char* name) {
@@ -242,15 +257,20 @@ class PipeOrder {
         if (cells.size() < last) cells.resize(last);
         for (size_t i = first; i < last; ++i) {
             Cell& cell = cells[i];
-            if (is_hazard(mine, cell.write)) fail_hazard(mine, cell.write, written, true, memory, name);
+            const auto meet_write = [&](bool of_this_pipe) {
+                if (of_this_pipe == (cell.write.pipe == mine.pipe) && is_hazard(mine, cell.write, written))
+                    fail_hazard(mine, cell.write, written, true, memory, name);
+            };
+            meet_write(false);
             if (!written) {
                 cell.reads[number(mine.pipe)] = mine;
                 continue;
             }
             // The scalar unit has what it reads before it issues anything else.
             for (const Use& read : cell.reads)
-                if (read.pipe != Pipe::scalar && is_hazard(mine, read))
+                if (read.pipe != Pipe::scalar && is_hazard(mine, read, false))
                     fail_hazard(mine, read, true, false, memory, name);
+            meet_write(true);
             cell.write = mine;
         }
     }
@@ -261,7 +281,8 @@ class PipeOrder {
         if (at != writes_.begin() && std::prev(at)->second.end > begin) --at;
         while (at != writes_.end() && at->first < end) {
             const GlobalWrite other = at->second;
-            if (is_hazard(mine, other.use)) fail_hazard(mine, other.use, written, true, Memory::count, name);
+            if (is_hazard(mine, other.use, written))
+                fail_hazard(mine, other.use, written, true, Memory::count, name);
             if (!written) {
                 ++at;
                 continue;
@@ -299,14 +320,21 @@ class PipeOrder {
         const char *from = name_of(other.pipe), *to = name_of(mine.pipe);
         const bool is_local = memory != Memory::count;
         const bool has_queue = is_local && mine.pipe != Pipe::scalar && other.pipe != Pipe::scalar;
+        const char *in = is_local ? "the " : "global memory", *which = is_local ? memory_name(memory) : "";
+        if (mine.pipe == other.pipe)
+            fail(block_, mine.where,
+                 format("%s writes %s on pipe %s and does not wait for %s [%s:%d], which writes the same "
+                        "bytes of %s%s on "
+                        "the same pipe: copies may pass one another. Write PipeBarrier<PIPE_%s>() between "
+                        "the two",
+                        mine.api, name, to, other.api, other.where.file, other.where.line, in, which, to));
         fail(block_, mine.where,
              format(
                  "%s %s %s on pipe %s and does not wait for pipe %s, on which %s [%s:%d] %s the same bytes "
                  "of %s%s. Write "
                  "SetFlag<HardEvent::%s_%s>(id) after that and WaitFlag<HardEvent::%s_%s>(id) before this%s",
                  mine.api, writes ? "writes" : "reads", name, to, from, other.api, other.where.file,
-                 other.where.line, wrote ? "writes" : "reads", is_local ? "the " : "global memory",
-                 is_local ? memory_name(memory) : "", from, to, from, to,
+                 other.where.line, wrote ? "writes" : "reads", in, which, from, to, from, to,
                  has_queue ? ", or pass the tensor on by EnQue and DeQue of a queue between the two" : ""));
     }
     [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
@@ -328,6 +356,7 @@ class PipeOrder {
     std::map<FlagName, std::deque<Flag>> flags_;
     std::vector<Cell> cells_[static_cast<size_t>(Memory::count)];
     std::map<const uint8_t*, GlobalWrite> writes_;
+    uint32_t instruction_ = 0;
     std::vector<BlockWrite> block_writes_;
     uint32_t round_ = 0;
     bool is_alone_ = true;

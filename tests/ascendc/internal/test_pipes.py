@@ -51,6 +51,10 @@ RIGHT = {
         "Duplicate(b[8], 0.0f, uint64_t(8), 2, 1, 2);"
         "DataCopy(b, x, DataCopyParams(2, 1, 0, 1)); PipeBarrier<PIPE_ALL>(); Add(b, b, b, 32); PipeBarrier<PIPE_ALL>();"
     ),
+    "copies to the same place, one after the other": GOOD + "PipeBarrier<PIPE_MTE3>(); DataCopy(z, b, 64);",
+    "sums of copies": (
+        IN + IN_DONE + DOUBLE + DOUBLED + "SetAtomicAdd<float>(); DataCopy(z, b, 32); DataCopy(z, b, 32); SetAtomicNone();"
+    ),
     "a flag for later": (
         "SetFlag<HardEvent::V_MTE2>(1);"
         "for (int i = 0; i < 2; ++i) { WaitFlag<HardEvent::V_MTE2>(1);" + IN + IN_DONE + DOUBLE + "SetFlag<HardEvent::V_MTE2>(1); }"
@@ -77,18 +81,6 @@ HAZARDS = {
         "SetFlag<HardEvent::MTE2_V>(0);" + IN + "WaitFlag<HardEvent::MTE2_V>(0);" + DOUBLE,
         "Add reads a source on pipe V",
     ),
-    "an element of a result": (
-        IN + IN_DONE + DOUBLE + "z.SetValue(0, b.GetValue(3));",
-        r"GetValue reads the tensor on pipe S and does not wait for pipe V, on which Add",
-    ),
-    "an element that is set": (
-        IN + "PipeBarrier<PIPE_ALL>(); a.SetValue(1, 3.0f);" + DOUBLE,
-        r"Add reads a source on pipe V and does not wait for pipe S, on which SetValue",
-    ),
-    "a queue orders its own pipes alone": (
-        QUEUES % "Adds(r, q, q.GetValue(0), 16);",
-        r"GetValue reads the tensor on pipe S and does not wait for pipe MTE2, on which DataCopy",
-    ),
     "a buffer that is filled before the queue gave it": (
         QUEUES % "DataCopy(r, x, 16);",
         r"DataCopy reads src on pipe MTE3|DataCopy writes dst on pipe MTE2 and does not wait for pipe MTE3",
@@ -106,6 +98,12 @@ HAZARDS = {
         r"Add reads a source, bytes 256 to 512 of the unified buffer, which nothing wrote",
     ),
     "a result that nothing wrote": (IN + "PipeBarrier<PIPE_ALL>();" + OUT, r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote"),
+    "copies to the same place": (
+        GOOD + "DataCopy(z, b, 64);",
+        r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of global memory on the same "
+        r"pipe: copies may pass one another. Write PipeBarrier<PIPE_MTE3>\(\) between the two",
+    ),
+    "copies from two places to one": (IN + IN, r"DataCopy writes dst on pipe MTE2 and does not wait for DataCopy .* PipeBarrier<PIPE_MTE2>"),
 }  # fmt: skip
 FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
 SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*kernel.asc:\d+\], and neither waits"
@@ -123,6 +121,21 @@ BLOCKS = {
         "",
     ),
 }  # fmt: skip
+#: What the compiler adds waits for, unless --cce-auto-sync=off.
+BY_HAND = {
+    "an element of a result": (
+        IN + IN_DONE + DOUBLE + "z.SetValue(0, b.GetValue(3));",
+        r"GetValue reads the tensor on pipe S and does not wait for pipe V, on which Add",
+    ),
+    "an element that is set": (
+        IN + "PipeBarrier<PIPE_ALL>(); a.SetValue(1, 3.0f);" + DOUBLE,
+        r"Add reads a source on pipe V and does not wait for pipe S, on which SetValue",
+    ),
+    "a queue orders its own pipes alone": (
+        QUEUES % "Adds(r, q, q.GetValue(0), 16);",
+        r"GetValue reads the tensor on pipe S and does not wait for pipe MTE2, on which DataCopy",
+    ),
+}  # fmt: skip
 ENTRY = """
 extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
     TPipe pipe; TBuf<> space; pipe.InitBuffer(space, 8192);
@@ -136,6 +149,7 @@ extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
 def _source() -> str:
     kernels = [ENTRY % (f"right{i}", code) for i, code in enumerate(RIGHT.values())]
     kernels += [ENTRY % (f"hazard{i}", code) for i, (code, _) in enumerate(HAZARDS.values())]
+    kernels += [ENTRY % (f"by_hand{i}", code) for i, (code, _) in enumerate(BY_HAND.values())]
     kernels += [ENTRY % (f"blocks{i}", FILL + code) for i, (code, _) in enumerate(BLOCKS.values())]
     kernels.append(ENTRY % ("unpaired", GOOD + "SetFlag<HardEvent::MTE3_V>(5);"))
     return '#include "kernel_operator.h"\nusing namespace AscendC;\n' + "".join(kernels)
@@ -144,6 +158,11 @@ def _source() -> str:
 @pytest.fixture(scope="module")
 def library(build: Build) -> ctypes.CDLL:
     return build(_source())
+
+
+@pytest.fixture(scope="module")
+def by_hand(build: Build) -> ctypes.CDLL:
+    return build(_source(), "--cce-auto-sync=off")
 
 
 @pytest.fixture
@@ -182,6 +201,25 @@ def test_a_kernel_that_does_not_wait(
     assert re.search(list(HAZARDS.values())[index][1], message), message
     assert code == (507014 if "WaitFlag<HardEvent::MTE2_V>(2)" in message else 507015)
     assert re.search(r"\[.*kernel\.asc:\d+\]$", message), message
+
+
+@pytest.mark.parametrize("index", range(len(BY_HAND)), ids=list(BY_HAND))
+@pytest.mark.usefixtures("checked")
+def test_the_scalar_unit_waits_by_itself(
+    library: ctypes.CDLL, by_hand: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int
+) -> None:
+    """Where the compiler may add waits; with --cce-auto-sync=off the kernel has to."""
+    assert launch(library, f"by_hand{index}", 1, x, np.zeros_like(x)) == 0, tools.message()
+    assert launch(by_hand, f"by_hand{index}", 1, x, np.zeros_like(x)) == 507015
+    assert re.search(list(BY_HAND.values())[index][1], tools.message()), tools.message()
+
+
+@pytest.mark.parametrize("index", range(len(RIGHT)), ids=list(RIGHT))
+@pytest.mark.usefixtures("checked")
+def test_a_kernel_that_waits_passes_without_the_compilers_help(
+    by_hand: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int
+) -> None:
+    assert launch(by_hand, f"right{index}", 1, x, np.zeros_like(x)) == 0, tools.message()
 
 
 @pytest.mark.parametrize("index", range(len(BLOCKS)), ids=list(BLOCKS))

@@ -134,8 +134,9 @@ inline void wait_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
         ascendc_host::wait_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
 }
 inline void barrier(pipe_t pipe) {
-    if (__builtin_expect(ascendc_host::pipes_are_checked, 0) && pipe == PIPE_ALL)
-        ascendc_host::wait_for_all_pipes();
+    if (__builtin_expect(!ascendc_host::pipes_are_checked, 1)) return;
+    if (pipe == PIPE_ALL) return ascendc_host::wait_for_all_pipes();
+    ascendc_host::wait_for_pipe(pipe_of(pipe), pipe_of(pipe));
 }
 }  // namespace detail
 

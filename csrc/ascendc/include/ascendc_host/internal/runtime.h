@@ -213,6 +213,7 @@ class Block {
     std::deque<Buffer> scratch;                 // buffers of TBuf
     std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
     std::shared_ptr<PipeOrder> pipes;           // where their order is checked
+    bool syncs_by_hand = false;                 // --cce-auto-sync=off: the compiler adds no waits
 
     // GetBlockIdx: on a vector core of a group the vector cores are counted.
     int64_t block_idx() const { return core == Core::aiv ? int64_t(index) * sub_count + sub_index : index; }
@@ -376,6 +377,9 @@ struct Entry {
     static void here(const void* bytes) {
         // An empty class has no state to construct, and a lambda has no default constructor before C++20.
         alignas(Kernel) char nothing[sizeof(Kernel)] = {};
+#ifdef ASCENDC_HOST_MANUAL_SYNC
+        current().syncs_by_hand = true;
+#endif
         static_cast<const Packed*>(bytes)->apply(*std::launder(reinterpret_cast<const Kernel*>(nothing)));
     }
 #ifdef ASCENDC_HOST_VECTOR_ENTRIES
