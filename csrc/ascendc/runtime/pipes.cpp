@@ -181,7 +181,14 @@ class PipeOrder {
     }
     void wait_for_all_blocks() { ++round_; }
     // What is written from here on may come after what another block wrote.
-    void wait_for_a_block() { is_alone_ = false; }
+    void wait_for_a_block() {
+        is_alone_ = false;
+        merge(known_[number(Pipe::scalar)], told_);
+    }
+    void tell_blocks(Pipe from) {
+        merge(told_, known_[number(from)]);
+        told_[number(from)] = issued_[number(from)];
+    }
     const std::vector<BlockWrite>& block_writes() const { return block_writes_; }
     // Flags that were set and that nothing waited for.
     void check_flags() const {
@@ -353,6 +360,7 @@ class PipeOrder {
     Block& block_;
     Clocks issued_{};
     std::array<Clocks, pipes> known_{};
+    Clocks told_{};  // what was done before flags for other blocks were set
     std::map<FlagName, std::deque<Flag>> flags_;
     std::vector<Cell> cells_[static_cast<size_t>(Memory::count)];
     std::map<const uint8_t*, GlobalWrite> writes_;
@@ -396,6 +404,9 @@ void wait_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where) {
 }
 void wait_for_all_pipes() {
     if (const auto& pipes = current().pipes) pipes->wait_for_all();
+}
+void set_flag_for_blocks(Pipe from) {
+    if (const auto& pipes = current().pipes) pipes->tell_blocks(from);
 }
 void wait_for_pipe(Pipe to, Pipe from) {
     if (const auto& pipes = current().pipes) pipes->wait_for(to, from);

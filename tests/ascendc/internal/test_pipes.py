@@ -55,6 +55,9 @@ RIGHT = {
     "sums of copies": (
         IN + IN_DONE + DOUBLE + DOUBLED + "SetAtomicAdd<float>(); DataCopy(z, b, 32); DataCopy(z, b, 32); SetAtomicNone();"
     ),
+    "a flag of all blocks": (
+        GOOD + "CrossCoreSetFlag<0, PIPE_MTE3>(0); CrossCoreWaitFlag(0); DataCopy(a[128], z, 64);"
+    ),
     "a flag for later": (
         "SetFlag<HardEvent::V_MTE2>(1);"
         "for (int i = 0; i < 2; ++i) { WaitFlag<HardEvent::V_MTE2>(1);" + IN + IN_DONE + DOUBLE + "SetFlag<HardEvent::V_MTE2>(1); }"
@@ -88,6 +91,10 @@ HAZARDS = {
     "global memory that is read back": (
         GOOD + "DataCopy(a[128], z, 64);",
         r"DataCopy reads src on pipe MTE2 and does not wait for pipe MTE3, on which DataCopy \[.*\] writes the same bytes of global memory",
+    ),
+    "a flag of all blocks that another pipe sets": (
+        GOOD + "CrossCoreSetFlag<0, PIPE_MTE2>(0); CrossCoreWaitFlag(0); DataCopy(a[128], z, 64);",
+        r"DataCopy reads src on pipe MTE2 and does not wait for pipe MTE3",
     ),
     "a wait without a flag": (
         IN + "WaitFlag<HardEvent::MTE2_V>(2);",

@@ -200,6 +200,8 @@ constexpr uint16_t SYNC_AIV_ONLY_ALL = 14;
 template <uint8_t modeId, pipe_t pipe>
 void CrossCoreSetFlag(uint16_t flagId, Where where = Where()) {
     ascendc_host::enter(where);
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+        ascendc_host::set_flag_for_blocks(detail::pipe_of(pipe));
     ascendc_host::set_cross_flag(modeId, flagId, where);
 }
 template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>

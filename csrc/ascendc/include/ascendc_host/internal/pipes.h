@@ -25,6 +25,9 @@ void set_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where);
 void wait_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where);
 // All pipes wait for all that was issued before.
 void wait_for_all_pipes();
+// A flag for other blocks is set when `from` has done what it was given; a wait for another block waits for
+// that, too.
+void set_flag_for_blocks(Pipe from);
 // `to` waits for all that `from` was given before: what the processor does without a flag.
 void wait_for_pipe(Pipe to, Pipe from);
 
