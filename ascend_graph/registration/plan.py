@@ -41,8 +41,8 @@ class Changes:
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes in the order in which they are applied."""
-        every = (self.definition, *self.kernels, self.meta, self.converter, self.whole_calls, self.mutation, self.stand_in)
-        every += (self.lazy_bits, self.gradient, self.batching, self.sharding, self.cost)
+        every = (self.definition, *self.kernels, self.meta, self.converter, self.whole_calls, self.mutation)
+        every += (self.stand_in, self.lazy_bits, self.gradient, self.batching, self.sharding, self.cost)
         return (change for change in every if change is not None)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch._library import simple_registry
-from torch._library import triton as triton_library
+from torch._library.custom_ops import OPDEFS
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 
@@ -21,8 +21,9 @@ def _rules(overload: Any) -> dict[type, Callable[..., Any]]:
 
 def is_triton_op(overload: Any) -> bool:
     """Return whether ``torch.library.triton_op`` made the operator, so that graphs have its launches."""
-    made = getattr(triton_library, "triton_ops_to_kernels", {})
-    return overload.name() in made and FunctionalTensorMode in _rules(overload)
+    definition = OPDEFS.get(overload.name())
+    rule = None if definition is None else definition._torch_dispatch_fns.get(FunctionalTensorMode)
+    return rule is not None and rule.__module__ == "torch._library.triton"
 
 
 @dataclass(slots=True)
