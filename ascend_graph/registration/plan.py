@@ -26,6 +26,8 @@ class Changes:
     kernels: tuple[Change, ...] = ()
     meta: HandleChange | None = None
     converter: HandleChange | None = None
+    #: Keeps calls of a Triton operator in graphs.
+    whole_calls: HandleChange | None = None
     mutation: HandleChange | None = None
     #: Replaces calls of an operator whose schema lacks the marks at what is written.
     stand_in: HandleChange | None = None
@@ -39,8 +41,8 @@ class Changes:
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes in the order in which they are applied."""
-        every = (self.definition, *self.kernels, self.meta, self.converter, self.mutation, self.stand_in)
-        every += (self.lazy_bits, self.gradient, self.batching, self.sharding, self.cost)
+        every = (self.definition, *self.kernels, self.meta, self.converter, self.whole_calls, self.mutation)
+        every += (self.stand_in, self.lazy_bits, self.gradient, self.batching, self.sharding, self.cost)
         return (change for change in every if change is not None)
 
 

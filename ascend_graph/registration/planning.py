@@ -52,6 +52,7 @@ from ascend_graph.registration.request import RegistrationError, RegistrationReq
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.registration.writing.lazy_bits import register_lazy_bits
+from ascend_graph.registration.writing.triton_ops import is_triton_op, keep_whole
 from ascend_graph.registration.writing.unstated_writes import keep_calls, stand_in
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
@@ -464,6 +465,9 @@ class _Planner:
     def plan_mutation(self) -> None:
         """Plan the functionalization of calls that write, unless the operator has a rule of its own; and their lazy tensors."""
         overload, request, binding = self.request.overload, self.request, self.binding
+        is_launches = overload is not None and is_triton_op(overload)
+        if is_launches and request.in_graphs:
+            self.changes.whole_calls = HandleChange(lambda: keep_whole(overload), stacks=False)
         if not any(argument.mutated for argument in binding.schema.arguments):
             if not binding.schema.returns:
                 self.changes.mutation = HandleChange(lambda: keep_calls(self.overload), stacks=False)
@@ -471,7 +475,7 @@ class _Planner:
         if overload is not None and (unmarked := unmarked_operator(overload)) is not None:
             self.changes.stand_in = HandleChange(lambda: stand_in(overload, unmarked), stacks=False)
         self.changes.lazy_bits = HandleChange(lambda: register_lazy_bits(self.overload), stacks=False)
-        if overload is not None and self.before.mutation is None and has_own_rule(overload):
+        if overload is not None and not is_launches and self.before.mutation is None and has_own_rule(overload):
             return
         self.changes.mutation = HandleChange(
             lambda: register_mutation(

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ascend_graph.environment import HostRuntimeError, is_strict
@@ -46,7 +47,7 @@ class Launch:
         """
         if not is_nested():
             self._check_memory()
-        memory = KernelMemory(self.extents, allocation, is_strict(os.environ))
+        memory = KernelMemory(self.extents, mapping if is_nested() else allocation, is_strict(os.environ))
         within_limit(f"kernel {self.program.name}", lambda: self.program.run(self.grid, self.arguments, memory))
 
     def _check_memory(self) -> None:
@@ -81,6 +82,15 @@ def allocation(address: int) -> tuple[int, int] | None:
     base, size = ctypes.c_void_p(), ctypes.c_size_t()
     found = _runtime().ascendgraphAllocationExtent(address, ctypes.byref(base), ctypes.byref(size))
     return (base.value or 0, size.value) if found else None
+
+
+def mapping(address: int) -> tuple[int, int] | None:
+    """Return begin and size of the mapped memory at an address: all that is known of tensors that a Python kernel makes."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        begin, end = (int(text, 16) for text in line.split()[0].split("-"))
+        if begin <= address < end and line.split()[1].startswith("rw"):
+            return begin, end - begin
+    return None
 
 
 @cache

@@ -328,37 +328,6 @@ ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, 
     return ascendgraphRunExecutor(executor, stream);
 }
 
-// What hand-written aclnn functions call of CANN's library under the generated ones. There is no profiler's
-// record of an API here, and a communicating kernel has one server.
-ACL_EXPORT uint64_t NnopbaseMsprofSysTime() { return static_cast<uint64_t>(ascendgraphNow()); }
-ACL_EXPORT void NnopbaseReportApiInfo(uint64_t, void*) {}
-ACL_EXPORT void NnopbaseSetHcclServerType(void*, uint32_t) {}
-// That a kernel communicates is in its source, and in which group in its attrs.
-ACL_EXPORT aclnnStatus NnopbaseSetMc2(void*) { return 0; }
-ACL_EXPORT aclnnStatus NnopbaseSetHcomGroup(void*, char*) { return 0; }
-ACL_EXPORT void NnopbaseSetUserHandle(void* executor, void* handle) {
-    if (executor != nullptr) static_cast<aclOpExecutor*>(executor)->user_handle = handle;
-}
-ACL_EXPORT void* NnopbaseGetUserHandle(void* executor) {
-    return executor == nullptr ? nullptr : static_cast<aclOpExecutor*>(executor)->user_handle;
-}
-
-// Kernels of the host are given strides, so that no tensors are made contiguous before a call.
-ACL_EXPORT aclnnStatus NnopbaseGetUnContiguousTensors(void*, const aclTensorList** tensors) {
-    if (tensors != nullptr) *tensors = nullptr;
-    return 0;
-}
-ACL_EXPORT aclnnStatus NnopbaseSetUnContExecutor(void*, aclOpExecutor*, size_t) { return 0; }
-ACL_EXPORT aclnnStatus NnopbaseGetUnContExecutor(void*, aclOpExecutor** executor, size_t* workspace_size) {
-    if (executor != nullptr) *executor = nullptr;
-    if (workspace_size != nullptr) *workspace_size = 0;
-    return 0;
-}
-// A function of this library by its name; null where it has none.
-ACL_EXPORT void* NnopbaseGetApiFunc(const char* name) {
-    return name == nullptr ? nullptr : dlsym(RTLD_DEFAULT, name);
-}
-
 ACL_EXPORT void ascendgraphRegisterKernel(const char* op_type, KernelEntry entry) {
     Registered<KernelEntry>::get().add(op_type, entry);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "acl/abi.h"
 #include "ascend_graph/host_runtime.h"
@@ -14,6 +15,7 @@ using ascend_graph::host::fail_null;
 namespace {
 
 constexpr int kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
+constexpr int kParamInvalid = 161002;  // ACLNN_ERR_PARAM_INVALID
 
 template <typename Result>
 Result* null_argument(const char* function, const char* parameters) {
@@ -39,30 +41,73 @@ ACL_EXPORT int aclnnInit(const char* config) {
 
 ACL_EXPORT int aclnnFinalize() { return 0; }
 
+namespace {
+
+void set(aclTensor* tensor, const int64_t* sizes, int dtype, const int64_t* strides, int64_t offset,
+         int format, const int64_t* storage_sizes, void* data) {
+    const uint64_t rank = tensor->rank;
+    tensor->storage = data;
+    tensor->offset = offset;
+    tensor->dtype = dtype;
+    tensor->format = format;
+    std::copy_n(sizes, rank, tensor->sizes());
+    std::copy_n(storage_sizes, tensor->kept_rank, tensor->kept());
+    if (strides != nullptr) {
+        std::copy_n(strides, rank, tensor->strides());
+        return;
+    }
+    int64_t stride = 1;
+    for (size_t d = rank; d-- > 0;) {
+        tensor->strides()[d] = stride;
+        stride *= sizes[d];
+    }
+}
+
+uint64_t kept_rank(int format, uint64_t storage_rank) {
+    return ascend_graph::host::in_blocks(format) ? storage_rank : 0;
+}
+
+}  // namespace
+
 ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
                                       int64_t offset, int format, const int64_t* storage_sizes,
                                       uint64_t storage_rank, void* data) {
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
         return null_argument<aclTensor>("aclCreateTensor", "viewDims or storageDims");
     }
-    const bool blocked = ascend_graph::host::in_blocks(format);
-    aclTensor* tensor = aclTensor::create(rank, blocked ? storage_rank : 0);
-    if (blocked) std::copy_n(storage_sizes, storage_rank, tensor->kept());
-    tensor->storage = data;
-    tensor->offset = offset;
-    tensor->dtype = dtype;
-    tensor->format = format;
-    std::copy_n(sizes, rank, tensor->sizes());
-    if (strides != nullptr) {
-        std::copy_n(strides, rank, tensor->strides());
-    } else {
-        int64_t stride = 1;
-        for (size_t d = rank; d-- > 0;) {
-            tensor->strides()[d] = stride;
-            stride *= sizes[d];
-        }
-    }
+    aclTensor* tensor = aclTensor::create(rank, kept_rank(format, storage_rank));
+    set(tensor, sizes, dtype, strides, offset, format, storage_sizes, data);
     return tensor;
+}
+ACL_EXPORT int aclInitTensor(aclTensor* tensor, const int64_t* sizes, uint64_t rank, int dtype,
+                             const int64_t* strides, int64_t offset, int format, const int64_t* storage_sizes,
+                             uint64_t storage_rank, void* data) {
+    if (tensor == nullptr || (rank != 0 && sizes == nullptr) ||
+        (storage_rank != 0 && storage_sizes == nullptr)) {
+        return fail_null(kParamNullptr, "aclInitTensor", "tensor, viewDims or storageDims");
+    }
+    if (2 * rank + kept_rank(format, storage_rank) > ascend_graph::host::kLeastRoom) {
+        return ascendgraphFail(kParamInvalid, ("aclInitTensor: viewDimsNum is " + std::to_string(rank) +
+                                               "; expected at most 8 dimensions")
+                                                  .c_str());
+    }
+    if (tensor->view != nullptr) tensor->free_view(std::exchange(tensor->view, nullptr));
+    tensor->rank = rank;
+    tensor->kept_rank = kept_rank(format, storage_rank);
+    set(tensor, sizes, dtype, strides, offset, format, storage_sizes, data);
+    return 0;
+}
+ACL_EXPORT int aclSetRawTensorAddr(aclTensor* tensor, void* address) {
+    if (tensor == nullptr) return fail_null(kParamNullptr, "aclSetRawTensorAddr", "tensor");
+    if (tensor->view != nullptr) tensor->free_view(std::exchange(tensor->view, nullptr));
+    tensor->storage = address;
+    return 0;
+}
+ACL_EXPORT int aclGetRawTensorAddr(const aclTensor* tensor, void** address) {
+    if (tensor == nullptr || address == nullptr)
+        return fail_null(kParamNullptr, "aclGetRawTensorAddr", "tensor or addr");
+    *address = tensor->storage;
+    return 0;
 }
 
 ACL_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {

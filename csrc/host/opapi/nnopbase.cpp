@@ -29,6 +29,7 @@ struct Slot {
     enum Kind { kAbsent, kTensorSlot, kListSlot, kValueSlot, kTextSlot, kIntsSlot, kFloatsSlot, kBoolsSlot };
     Kind kind = kAbsent;
     bool as_tensor = false;  // an array that the kernel sees as a tensor
+    bool is_input = false;   // an output that is an input, too
     const void* object = nullptr;
     Value value;
     std::string text;
@@ -99,6 +100,7 @@ aclnnStatus add(void* executor, std::vector<Slot> Call::* group, const char* wha
         return fail(kParamInvalid, call->op_type + ": " + what + " " + std::to_string(index) +
                                        " was added; expected an index below " + std::to_string(slots.size()));
     }
+    slot.is_input = slots[index].is_input;
     slots[index] = std::move(slot);
     return 0;
 }
@@ -261,6 +263,7 @@ aclnnStatus complete(Call& call, const void* caller, uint64_t* workspace_size) {
     executor->entry = kernel;
     for (const std::vector<Slot>* group : {&call.inputs, &call.attrs, &call.outputs}) {
         for (const Slot& slot : *group) {
+            if (slot.is_input) continue;  // the kernel's entry takes it once
             if (const aclnnStatus error = copy(executor, slot)) return error;
         }
     }
@@ -281,14 +284,6 @@ void forget_collected(const void* executor) {
 
 }  // namespace ascend_graph::host
 
-// The space is CANN's pool of executors; here it only says that it was made.
-ACL_EXPORT aclnnStatus NnopbaseCreateExecutorSpace(void** space) {
-    static char made;
-    if (space == nullptr) return fail(kParamNullptr, "NnopbaseCreateExecutorSpace: space must not be null");
-    *space = &made;
-    return 0;
-}
-
 ACL_EXPORT void* NnopbaseGetExecutor(void* space, const char* op_type, char*, uint32_t input_count, char*,
                                      uint32_t output_count, char*, uint32_t attr_count) {
     if (space == nullptr || op_type == nullptr) {
@@ -305,6 +300,13 @@ ACL_EXPORT void* NnopbaseGetExecutor(void* space, const char* op_type, char*, ui
 
 ACL_EXPORT aclnnStatus NnopbaseAddInput(void* executor, const aclTensor* tensor, uint32_t index) {
     return add(executor, &Call::inputs, "input", index, of_object(Slot::kTensorSlot, tensor));
+}
+// An output that is an input: the function passes the tensor for both, in any order.
+ACL_EXPORT aclnnStatus NnopbaseSetRef(void* executor, size_t, size_t output) {
+    Slot slot;
+    const aclnnStatus error = add(executor, &Call::outputs, "output", output, slot);
+    if (error == 0) call_of_thread().outputs[output].is_input = true;
+    return error;
 }
 // Kernels of the host are given strides in either case.
 ACL_EXPORT aclnnStatus NnopbaseAddIgnoreContinuesInput(void* executor, const aclTensor* tensor,

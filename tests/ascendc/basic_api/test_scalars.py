@@ -97,3 +97,25 @@ def test_atomic_operations(build: Build, tools: Toolkit, monkeypatch: pytest.Mon
     assert sorted([*x, z[4]]) == list(range(7))
     launch(library, "unaligned", 1, z)
     assert "is not a multiple of 4" in tools.message()
+
+
+ABSOLUTE = """
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __vector__ void absolute(GM_ADDR x, GM_ADDR z) {
+    auto* from = (__gm__ float*)x;
+    auto* to = (__gm__ float*)z;
+    *to++ = abs(*from);
+    *to++ = abs(half(*from));
+    *to++ = abs(bfloat16_t(*from));
+    *to++ = abs((int64_t)-5000000000) == 5000000000;
+    *to++ = abs((int32_t)-3);
+    *to++ = abs(*from) < PI;
+}
+"""
+
+
+def test_absolute_values_of_scalars_keep_what_lies_after_the_point(build: Build, tools: Toolkit) -> None:
+    x, z = np.array([-0.75], np.float32), np.zeros(6, np.float32)
+    assert launch(build(ABSOLUTE, "-O0"), "absolute", 1, x, z) == 0, tools.message()
+    assert z.tolist() == [0.75, 0.75, 0.75, 1, 3, 1]

@@ -15,11 +15,19 @@ REG_OP(Doubled)
     .OUTPUT(y, TensorType({DT_FLOAT, DT_INT32}))
     .ATTR(mode, Int, 0)
     .OP_END_FACTORY_REG(Doubled)
+REG_OP(DoubledInPlace)
+    .INPUT(x, TensorType({DT_FLOAT, DT_INT32}))
+    .OUTPUT(x, TensorType({DT_FLOAT, DT_INT32}))
+    .ATTR(mode, Int, 0)
+    .OP_END_FACTORY_REG(DoubledInPlace)
 """
 DECLARATION = """
 aclnnStatus aclnnDoubledGetWorkspaceSize(const aclTensor *x, int64_t mode, const aclTensor *out, uint64_t *workspaceSize,
     aclOpExecutor **executor);
 aclnnStatus aclnnDoubled(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+aclnnStatus aclnnDoubledInPlaceGetWorkspaceSize(aclTensor *xRef, int64_t mode, uint64_t *workspaceSize,
+    aclOpExecutor **executor);
+aclnnStatus aclnnDoubledInPlace(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 """
 BY_HAND = """
 aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor *self, const aclIntArray *sizes, int64_t mode, aclTensor *out,
@@ -27,14 +35,10 @@ aclnnStatus aclnnQuadrupledGetWorkspaceSize(const aclTensor *self, const aclIntA
 aclnnStatus aclnnQuadrupled(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 """
 _PARAMETER = {"dtype": "float32,int32", "format": "ND,ND", "paramType": "required"}
+_OPERATOR = {"attr": {"list": "mode"}, "opFile": {"value": "doubled"}, "opInterface": {"value": "doubled"}}
 CONFIGURATION = {
-    "Doubled": {
-        "input0": {"name": "x", **_PARAMETER},
-        "output0": {"name": "y", **_PARAMETER},
-        "attr": {"list": "mode"},
-        "opFile": {"value": "doubled"},
-        "opInterface": {"value": "doubled"},
-    }
+    type_: {"input0": {"name": "x", **_PARAMETER}, "output0": {"name": output, **_PARAMETER}, **_OPERATOR}
+    for type_, output in (("Doubled", "y"), ("DoubledInPlace", "x"))
 }
 
 

@@ -18,6 +18,13 @@ op = torch.ops.ascend.doubled
 for dtype in (torch.float32, torch.int32):
     x = torch.arange(7, dtype=dtype)
     assert torch.equal(op(x.npu()).cpu(), 2 * x), dtype
+in_place = ascend_graph.register_aclnn(
+    "aclnnDoubledInPlace", schema="tests::double_(Tensor(a!) x_ref, int mode=0) -> ()")
+x, strided = torch.arange(7.0).npu(), torch.arange(12.0).npu().view(6, 2)
+in_place(x)
+in_place(strided[:, 0])
+assert x.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+assert strided.tolist() == [[0.0, 1.0], [4.0, 3.0], [8.0, 5.0], [12.0, 7.0], [16.0, 9.0], [20.0, 11.0]], strided
 for backend in ("npugraph_ex", torchair.get_npu_backend()):
     torch._dynamo.reset()
     compiled = torch.compile(lambda x: op(x) + 1, backend=backend, dynamic=False)

@@ -68,7 +68,8 @@ std::shared_ptr<optiling::TilingDef> make_structure() {
                                                 [](optiling::TilingDef*) {});
 }
 const bool registered = [] {
-    optiling::CTilingDataClassFactory::GetInstance().RegisterTilingData("Doubled", make_structure);
+    for (const char* type : {"Doubled", "DoubledInPlace"})
+        optiling::CTilingDataClassFactory::GetInstance().RegisterTilingData(type, make_structure);
     return true;
 }();
 
@@ -142,13 +143,15 @@ uint32_t infer_dtype(void* context) {
 }
 }  // namespace
 
-extern "C" size_t GetRegisteredOpNum() { return 1; }
+extern "C" size_t GetRegisteredOpNum() { return 2; }
 extern "C" int32_t GetOpImplFunctionsV2(Entry* entries, size_t) {
-    entries->type = "Doubled";
-    entries->shape = reinterpret_cast<void*>(infer_shape);
-    entries->dtype = reinterpret_cast<void*>(infer_dtype);
-    entries->tiling = reinterpret_cast<void*>(tile);
-    entries->bytes = sizeof(Entry) - sizeof(void*);
-    entries->version = 2;
+    for (const char* type : {"Doubled", "DoubledInPlace"}) {
+        entries->type = type;
+        entries->shape = reinterpret_cast<void*>(infer_shape);
+        entries->dtype = reinterpret_cast<void*>(infer_dtype);
+        entries->tiling = reinterpret_cast<void*>(tile);
+        entries->bytes = sizeof(Entry) - sizeof(void*);
+        entries++->version = 2;
+    }
     return 0;
 }

@@ -57,6 +57,32 @@ def acl_tensor(library: ctypes.CDLL, t: torch.Tensor, dtype: int = FLOAT) -> cty
     )
 
 
+def test_tensor_that_is_initialized_again_has_another_shape_and_address(library: ctypes.CDLL) -> None:
+    x, y, z = torch.rand(6).npu(), torch.rand(2, 3).npu().t(), torch.empty(3, 2).npu()
+    reused, out = acl_tensor(library, x), acl_tensor(library, z)
+    sizes, strides = (ctypes.c_int64 * 2)(*y.shape), (ctypes.c_int64 * 2)(*y.stride())
+    two, data = ctypes.c_uint64(2), ctypes.c_void_p(y.data_ptr())
+    assert library.aclInitTensor(reused, sizes, two, FLOAT, strides, ctypes.c_int64(0), 2, sizes, two, data) == 0
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    assert library.aclnnCastGetWorkspaceSize(reused, FLOAT, out, ctypes.byref(size), ctypes.byref(executor)) == 0
+    assert library.aclnnCast(None, size, executor, None) == 0
+    torch.npu.synchronize()
+    assert torch.equal(z, y)
+
+    address = ctypes.c_void_p()
+    assert library.aclSetRawTensorAddr(reused, ctypes.c_void_p(x.data_ptr())) == 0
+    assert library.aclGetRawTensorAddr(reused, ctypes.byref(address)) == 0
+    assert address.value == x.data_ptr()
+    many = (ctypes.c_int64 * 13)(*[1] * 13)
+    thirteen = ctypes.c_uint64(13)
+    assert (
+        library.aclInitTensor(reused, many, thirteen, FLOAT, None, ctypes.c_int64(0), 2, many, thirteen, data) == 161002
+    )
+    assert library.aclInitTensor(None, many, two, FLOAT, None, ctypes.c_int64(0), 2, many, two, data) == 161001
+    for one in (reused, out):
+        library.aclDestroyTensor(one)
+
+
 def rms_norm(library: ctypes.CDLL, *tensors: torch.Tensor | None) -> int:
     """x, gamma, y and rstd by the two functions; the error code of the first that fails."""
     x, gamma, y, rstd = (None if t is None else acl_tensor(library, t) for t in tensors)

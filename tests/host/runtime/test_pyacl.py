@@ -39,7 +39,8 @@ def good(result: Any) -> Any:
 def test_devices_are_those_of_torch_npu() -> None:
     assert good(acl.rt.get_device_count()) == torch.npu.device_count()
     assert acl.init() == 100002  # torch_npu has initialized: ACL_ERROR_REPEAT_INITIALIZE
-    assert acl.rt.get_soc_name() == torch_npu.npu.get_device_name(0)
+    assert acl.rt.get_soc_name() == acl.get_soc_name() == torch_npu.npu.get_device_name(0)
+    assert good(acl.get_version()) == good(acl.rt.get_version())
     assert good(acl.rt.get_device()) == torch.npu.current_device() == 0
     assert good(acl.rt.get_run_mode()) == 1  # ACL_HOST
     assert acl.rt.set_device(10**6) == 200002

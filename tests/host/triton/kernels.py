@@ -174,6 +174,14 @@ def count_followers(counts):
 
 
 @triton.jit
+def copy_rows(addresses, out, width: tl.constexpr):
+    """Copy each row from an address that a table in memory holds."""
+    row, columns = tl.program_id(0), tl.arange(0, width)
+    source = tl.load(addresses + row).to(tl.pointer_type(tl.float32))
+    tl.store(out + row * width + columns, tl.load(source + columns))
+
+
+@triton.jit
 def all_write(out):
     tl.store(out, tl.program_id(0))
 

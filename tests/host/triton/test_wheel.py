@@ -14,6 +14,8 @@ import pytest
 import torch
 
 from ascend_graph.host import build_operator_package
+from ascend_graph.host.triton.memory import TritonKernelError
+from ascend_graph.host.triton.nested import PythonKernelCall
 
 _IS_THERE = (
     importlib.util.find_spec("triton") is not None and importlib.util.find_spec("triton.backends.ascend") is not None
@@ -215,6 +217,18 @@ def test_atomics_return_each_value_once(kernels: Any) -> None:
     kernels.count_up[(100,)](counter, tickets)
     assert counter.item() == 100
     assert sorted(tickets.tolist()) == list(range(100))
+
+
+def test_tables_of_addresses(kernels: Any) -> None:
+    x, out = torch.randn(4, 64), torch.empty(4, 64)
+    on_device, copied = x.npu(), out.npu()
+    kernels.copy_rows[(4,)](torch.tensor([row.data_ptr() for row in on_device]).npu(), copied, width=64)
+    assert torch.equal(copied.cpu(), x)
+    with PythonKernelCall():  # its tensors are the CPU's
+        kernels.copy_rows[(4,)](torch.tensor([row.data_ptr() for row in x]), out, width=64)
+        assert torch.equal(out, x)
+        with pytest.raises(TritonKernelError, match="address 0x10 is not in device memory"):
+            kernels.copy_rows[(1,)](torch.tensor([16]), out, width=64)
 
 
 def test_race_of_stores_is_told(kernels: Any, capfd: pytest.CaptureFixture[str]) -> None:

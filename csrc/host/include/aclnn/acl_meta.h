@@ -18,6 +18,11 @@ extern "C" {
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, int dataType, const int64_t* stride,
                            int64_t offset, int format, const int64_t* storageDims, uint64_t storageDimsNum,
                            void* tensorData);
+aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t viewDimsNum, int dataType,
+                          const int64_t* stride, int64_t offset, int format, const int64_t* storageDims,
+                          uint64_t storageDimsNum, void* tensorDataAddr);
+aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr);
+aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);
 aclScalar* aclCreateScalar(void* value, int dataType);
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
 aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size);

@@ -3,6 +3,7 @@
 #ifndef ASCEND_GRAPH_ACLNN_OBJECTS_H
 #define ASCEND_GRAPH_ACLNN_OBJECTS_H
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <vector>
@@ -51,11 +52,15 @@ inline bool in_blocks(int32_t format) {
     }
 }
 
+// Numbers that every tensor has room for: aclInitTensor may give it other ranks, up to 8.
+constexpr uint64_t kLeastRoom = 3 * 8;
+
 // `T` is an aclTensor: a TensorObject without members of its own.
 template <typename T>
 T* create_tensor(uint64_t rank, uint64_t kept_rank = 0) {
     static_assert(sizeof(T) == sizeof(TensorObject));
-    return new (::operator new(sizeof(T) + (2 * rank + kept_rank) * sizeof(int64_t))) T(rank, kept_rank);
+    const uint64_t room = std::max(2 * rank + kept_rank, kLeastRoom);
+    return new (::operator new(sizeof(T) + room * sizeof(int64_t))) T(rank, kept_rank);
 }
 
 struct ScalarObject {

@@ -43,6 +43,15 @@ struct bfloat16_t {
     bfloat16_t& operator/=(float other) { return *this = bfloat16_t(*this / other); }
 };
 
+// The absolute value of any number, as the device's compiler has it: C's own function takes an int, and would
+// cut what lies after the point. A template, so that an author's own function goes before it.
+template <typename T, typename = std::enable_if_t<!std::is_same_v<T, int> && std::is_arithmetic_v<T>>>
+constexpr T abs(T value) {
+    return value < T(0) ? static_cast<T>(-value) : value == T(0) ? T(0) : value;
+}
+inline half abs(half value) { return half(std::fabs(static_cast<float>(value))); }
+inline bfloat16_t abs(bfloat16_t value) { return bfloat16_t(std::fabs(static_cast<float>(value))); }
+
 // The compiler's name for it on the device. Compilers for the host that have the word mean a type of their
 // own.
 #define __bf16 bfloat16_t

@@ -9,6 +9,10 @@
 #include "ascendc_host/internal/unary.h"
 
 namespace AscendC {
+
+// CANN's own constant of Lgamma, which its headers let kernels see.
+constexpr float PI = 3.14159265358979323846f;
+
 namespace detail {
 
 struct sign_op {
