@@ -28,10 +28,11 @@ from ascend_graph.adoption.model import (
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
-from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases
+from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases, with_own_dtypes
 from ascend_graph.adoption.unstated_writes import unstated_writes
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.prototypes import OpPrototype
+from ascend_graph.shapes import RelationError
 from ascend_graph.sources import Severity
 
 
@@ -170,15 +171,15 @@ class _Decider:
         sources: tuple[str, ...] = ()
         try:
             bound, prototype = self.bound(kernel, computed)
-        except NoBindingError as reason:
-            self.evidence.append(f"no GE operator: {reason}")
+            named = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
+            relation = with_own_dtypes(self.renamed(kernel, computed, meta, described, relation, named), prototype)
+        except (NoBindingError, RelationError) as reason:
+            self.evidence.append(f"no GE operator: {str(reason).splitlines()[0]}")
         else:
             form, subject = RegistrationForm.OP, prototype.op_type
             arguments = dict(bound.arguments)
             sources = (prototype.file,)
             self.evidence.append(f"prototype: {prototype.place}; {bound.evidence}")
-            named = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
-            relation = self.renamed(kernel, computed, meta, described, relation, named)
         written: tuple[str, ...] = ()
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)

@@ -539,3 +539,61 @@ def test_what_an_operator_of_the_dispatcher_writes_is_in_the_schema(adopted: Ado
 def test_an_operator_of_the_dispatcher_that_is_not_here_leaves_the_schema_open(adopted: Adopt) -> None:
     one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="other::put"))}), "bound::f")
     assert "it passes an argument to call, which is not known here" in one.reason
+
+
+LAMBDAS = {
+    "that makes a tensor": (
+        "auto f = [&](int64_t v) -> at::Tensor { at::Tensor t = at::empty({1}, x.options()); return t; }; f(n);",
+        "n",
+    ),
+    "that casts": (
+        "auto f = [&](const at::Tensor &t) -> at::Tensor"
+        " { at::Tensor o = t; if (o.dim() != 1) o = o.reshape({1}); return o; }; f(x);",
+        "n",
+    ),
+    "that reads what is outside": ("auto f = [&](int64_t v) { return v + n; }; n = f(2);", "2 + n"),
+    "that adds to what is outside": ("auto f = [&](int64_t v) { n += v; }; f(2);", None),
+    "that passes it on": ("auto f = [&](int64_t v) { change(n, v); }; f(2);", None),
+    "that is called later": ("auto f = [&](int64_t v) { change(n, v); }; n = 3; f(2);", None),
+    "that another function calls": ("auto f = [&](int64_t v) { change(n, v); }; n = 3; each(f);", None),
+    "that another one calls": ("auto f = [&](int64_t v) { n += v; }; auto g = [&]() { f(1); }; n = 3; g();", None),
+}
+
+
+@pytest.mark.parametrize("case", LAMBDAS)
+def test_what_a_lambda_changes_is_not_certain(case: str, adopted: Adopt) -> None:
+    statements, size = LAMBDAS[case]
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t m) {{ int64_t n = m; {statements}"
+            " return at::empty({x.size(0), n}, x.options()); }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int m) -> Tensor", &f); }\n'
+        }
+    )
+    relation = decision(report, "mine::f").relation
+    assert relation == (None if size is None else f"x[x0, *x_rest] -> y[x0, {size.replace('n', 'm')}]: x")
+
+
+STRIDES = {
+    "at::empty_like(x)": "x[*s] -> y like x",
+    "at::empty_like(x.contiguous())": "x[*s] -> y[*s]: x",
+    "at::empty_like(x.is_contiguous() ? x : x.contiguous())": "x[*s] -> y[*s]: x",
+    "at::empty_like(m > 0 ? x : x.contiguous())": None,
+    "at::empty_like(x.to(at::kHalf))": "x[*s] -> y like x: float16",
+    "at::empty_like(x.contiguous().to(at::kHalf))": "x[*s] -> y[*s]: float16",
+    "at::empty_like(x.scalar_type() == at::kHalf ? x : x.to(at::kHalf))": "x[*s] -> y like x: float16",
+    "at::empty_like((x.scalar_type() != at::kHalf ? x.to(at::kHalf) : x).contiguous())": "x[*s] -> y[*s]: float16",
+    "at::empty_like(x, x.options().dtype(x.scalar_type() == at::kHalf ? at::kHalf : x.scalar_type()))": "x[*s] -> y like x",
+    "x.contiguous()": "x[*s] -> y[*s]: x",
+}
+
+
+@pytest.mark.parametrize("made", STRIDES)
+def test_a_copy_of_an_argument_has_its_own_strides(made: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t m) {{ at::Tensor y = {made}; return y; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int m) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == STRIDES[made]

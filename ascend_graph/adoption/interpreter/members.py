@@ -87,6 +87,8 @@ def member(owner: Any, name: str) -> Any:
         return negated(member(owner, "has_value"))
     if name in ("numel", "sym_numel", "nelement") and isinstance(owner, Input):
         return Property(owner.name, "numel")
+    if name == "is_contiguous" and isinstance(owner, Input):
+        return Constant(True) if owner.contiguous else Property(owner.name, "contiguous")
     if name in ("strides", "sym_strides") and isinstance(owner, Input):
         return Property(owner.name, "strides")
     if name in ("size", "length"):

@@ -91,10 +91,15 @@ def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
     if not arguments or {*keywords} - {"dtype", "device"}:
         return UNKNOWN
     owner = arguments[0]
+    if isinstance(owner, Choice):
+        then, otherwise = (new_like([one, *arguments[1:]], keywords) for one in (owner.then, owner.otherwise))
+        return choice(owner.condition, then, otherwise)
     if isinstance(owner, Input):
+        if owner.contiguous is None:
+            return UNKNOWN
         dtype: Any = DtypeOf(owner.name)
         sizes: Any = Sizes((Slice(owner.name),))
-        like = owner.name
+        like = "" if owner.contiguous else owner.name
     elif isinstance(owner, NewTensor):
         dtype, sizes, like = owner.dtype, owner.sizes, owner.like
     else:

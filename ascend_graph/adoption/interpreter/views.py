@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import (
@@ -59,7 +60,9 @@ def viewed(owner: Any, name: str, arguments: list[Any]) -> Any:
 
 
 def contiguous(owner: Any) -> Any:
-    """Return a tensor with the same values whose memory is contiguous; an argument is taken as it is."""
+    """Return a tensor with the same values whose memory is contiguous; an argument stays one."""
+    if isinstance(owner, Input):
+        return replace(owner, contiguous=True)
     if isinstance(owner, NewTensor) and (owner.view is not None or owner.like):
         return NewTensor(owner.sizes, owner.dtype)
     return owner
@@ -103,7 +106,11 @@ def _copied(owner: Any, name: str, arguments: list[Any]) -> Any:
     if name == "detach" or (dtype == _dtype(owner) and name != "clone"):
         return owner if isinstance(owner, NewTensor) else _view(owner, "detach", (), _sizes(owner))
     if isinstance(owner, Input):
-        return NewTensor(_sizes(owner), dtype, owner.name)
+        return (
+            UNKNOWN
+            if owner.contiguous is None
+            else NewTensor(_sizes(owner), dtype, "" if owner.contiguous else owner.name)
+        )
     if owner.view is not None:
         # A copy keeps the order of the dimensions in memory.
         return NewTensor(owner.sizes, dtype, view=(owner, "to", (dtype,)))
