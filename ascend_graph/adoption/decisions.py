@@ -26,7 +26,7 @@ from ascend_graph.adoption.model import (
     Implementation,
     PythonFunction,
 )
-from ascend_graph.adoption.outputs.input_patterns import UncertainError
+from ascend_graph.adoption.outputs.input_patterns import UncertainError, comes_from_data
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
 from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases, with_own_dtypes
 from ascend_graph.adoption.unstated_writes import unstated_writes
@@ -100,6 +100,8 @@ class _Decider:
         self.metas = [one for one in implementations if one.is_meta]
         #: Schema of an operator that stands for this one, if its own does not say what it writes.
         self.marked: OpSchema | None = None
+        #: How the meta function contradicts the kernel, if sizes come from the data.
+        self.wrong_meta = ""
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
         stated = [one.place for one in implementations if one.key.startswith("Autograd")]
@@ -183,9 +185,10 @@ class _Decider:
         written: tuple[str, ...] = ()
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
-        if relation is None and not self.metas and not written:
+        if relation is None and (self.wrong_meta or not self.metas) and not written:
+            uncertain = f"no meta function, and the shape of its outputs is not certain: {why}"
             return self.left(
-                State.UNDECIDED, f"no meta function, and the shape of its outputs is not certain: {why}",
+                State.UNDECIDED, self.wrong_meta or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
             )  # fmt: skip
         if relation is None and not written:
@@ -252,6 +255,10 @@ class _Decider:
                 found[what] = relation_of(outcome, self.schema, names)
             except UncertainError as reason:
                 why = why or str(reason)
+        if "meta" in found and comes_from_data(computed.returned):
+            assert meta is not None
+            self.wrong_meta = f"the meta function at {meta.place} says {found['meta']}, and {why}"
+            return None, why
         if "kernel" in found and "meta" in found:
             assert kernel is not None
             assert meta is not None

@@ -357,6 +357,8 @@ def _disagreement(bound: Binding, prototype: OpPrototype, evidence: _Evidence | 
             return f"the returns are {', '.join(order)} in the call, and {', '.join(map(str, names))} by names"
     elif _is_made_from_outputs(evidence, returned):
         return "what is returned is made from the outputs of the call"
+    elif any(isinstance(one, Unknown) for one in (returned.items if isinstance(returned, Several) else (returned,))):
+        return "it is not understood what is made from the outputs of the call"
     elif len(bound.schema.returns) > 1 and any(one.evidence.name == "POSITION" for one in bound.returns):
         return "nothing says which output each return is"
     return ""

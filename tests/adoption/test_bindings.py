@@ -250,3 +250,30 @@ def test_a_relation_has_the_dtype_that_the_kernel_allocates(adopted: Adopt) -> N
         }
     )
     assert decision(report, "mine::scale").relation == "self[*s] -> y like self: self"
+
+
+@pytest.mark.parametrize("returned", ["y * 2", "at::relu(y)", "y.view({-1})"])
+def test_what_is_made_of_an_output_is_no_output(returned: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ at::Tensor y = at::empty_like(x); {CALL} return {returned}; }}\n"
+            f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
+            ' m.impl("scale", torch::kMeta, &meta); }\n',
+        }
+    )
+    assert decision(report, "mine::scale").form is RegistrationForm.KERNEL
+
+
+def test_an_output_whose_size_is_not_followed_is_an_output(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ auto y = at::empty(sizes(), x.options()); {CALL} return y; }}\n"
+            f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
+            ' m.impl("scale", torch::kMeta, &meta); }\n',
+        }
+    )
+    assert decision(report, "mine::scale").form is RegistrationForm.OP

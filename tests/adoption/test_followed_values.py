@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.adoption import Decision
+from ascend_graph.adoption import Decision, State
 
 from .conftest import Adopt, decision
 
@@ -597,3 +597,34 @@ def test_a_copy_of_an_argument_has_its_own_strides(made: str, adopted: Adopt) ->
         }
     )
     assert decision(report, "mine::f").relation == STRIDES[made]
+
+
+@pytest.mark.parametrize("size", ["n.item<int64_t>()", "n.cpu().data_ptr<int64_t>()[0]"])
+@pytest.mark.parametrize("meta", ["0", "x.size(0)"])
+def test_a_meta_function_does_not_decide_a_size_that_data_have(size: str, meta: str, adopted: Adopt) -> None:
+    one = decision(
+        adopted(
+            {
+                "ops.cpp": "at::Tensor f(const at::Tensor &x, const at::Tensor &n)"
+                f" {{ return at::empty({{{size}}}, x.options()); }}\n"
+                "at::Tensor g(const at::Tensor &x, const at::Tensor &n)"
+                f" {{ return at::empty({{{meta}}}, x.options()); }}\n"
+                'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, Tensor n) -> Tensor");'
+                ' m.impl("f", torch::kPrivateUse1, &f); m.impl("f", torch::kMeta, &g); }\n'
+            }
+        ),
+        "mine::f",
+    )
+    assert one.state is State.UNDECIDED
+    assert one.reason.startswith("the meta function at ops.cpp:3 says x")
+    assert "its size comes from the data" in one.reason
+
+
+def test_the_size_of_a_copy_on_the_host_is_known(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x) { auto h = x.cpu(); return at::empty({h.size(0)}, x.options()); }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"

@@ -141,6 +141,8 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         return sliced(owner, arguments) if name == "slice" else owner
     if name in _IN_PLACE and isinstance(owner, Input | NewTensor):
         return owner
+    if name == "cpu" and isinstance(owner, Input | NewTensor) and not arguments:
+        return NewTensor(member(owner, "sizes"), member(owner, "dtype"), on_host=True)
     if name in VIEW_METHODS and isinstance(owner, Input | NewTensor) and (name != "slice" or arguments):
         return viewed(owner, name, arguments)
     return member(owner, name) if not arguments else UNKNOWN

@@ -81,9 +81,10 @@ def new_tensor(
         )
     if isinstance(sizes, Constant | SizeValue | ArgumentValue | Operation | Property):
         sizes = Sizes((sizes,))
-    if not isinstance(sizes, Sizes | Assembled) or not is_known(sizes) or not is_known(made.dtype):
-        return UNKNOWN
-    return NewTensor(sizes, made.dtype, on_host=not made.on_device)
+    if isinstance(sizes, Sizes | Assembled | Unknown):
+        # One of unknown sizes is known to be a tensor of its own.
+        return NewTensor(sizes, made.dtype, on_host=not made.on_device)
+    return UNKNOWN
 
 
 def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
