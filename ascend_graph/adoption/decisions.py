@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -259,8 +260,11 @@ class _Decider:
             assert meta is not None
             self.wrong_meta = f"the meta function at {meta.place} says {found['meta']}, and {why}"
             return None, why
+        if "kernel" in found and meta is not None and "meta" not in found and self.marked is not None:
+            # It returns no argument, as the author's schema says.
+            with suppress(UncertainError):
+                found["meta"] = relation_of(described, self.definitions[0].schema, names)
         if "kernel" in found and "meta" in found:
-            assert kernel is not None
             assert meta is not None
             same = without_strides(computed.returned) == without_strides(described.returned)
             if not same and is_known(described.returned):

@@ -628,3 +628,43 @@ def test_the_size_of_a_copy_on_the_host_is_known(adopted: Adopt) -> None:
         }
     )
     assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"
+
+
+INFERRED = {
+    "at::empty(x.sizes(), x.options()).reshape({-1, n})": "x -> y[numel(x) // n, n]: x",
+    "at::empty({x.size(0), x.size(1), 4}, x.options()).view({-1, 4})": "x[x0, x1, *x_rest] -> y[x0 * x1, 4]: x",
+    "at::empty({x.size(0), x.size(1), 4}, x.options()).view({x.size(0), -1})": (
+        "x[x0, x1, *x_rest] -> y[x0, x1 * 4]: x"
+    ),
+    "at::empty({x.view({-1, 8}).size(0), 2}, x.options())": "x -> y[numel(x) // 8, 2]: x",
+    "at::empty({x.reshape({-1}).numel()}, x.options())": "x -> y[numel(x)]: x",
+    "at::empty(sizes(), x.options()).reshape({-1, n})": None,
+}
+
+
+@pytest.mark.parametrize("made", INFERRED)
+def test_a_size_of_minus_one_is_what_is_left(made: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t n) {{ return {made}; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int n) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == INFERRED[made]
+
+
+@pytest.mark.parametrize(("meta", "differs"), [("at::empty_like(y)", False), ("at::empty_like(x)", True)])
+def test_a_meta_function_is_compared_with_an_argument_that_is_returned(
+    meta: str, differs: bool, adopted: Adopt
+) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x, at::Tensor &y) { y.copy_(x); return y; }\n"
+            f"at::Tensor g(const at::Tensor &x, at::Tensor &y) {{ return {meta}; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, Tensor y) -> Tensor");'
+            ' m.impl("f", torch::kPrivateUse1, &f); m.impl("f", torch::kMeta, &g); }\n'
+        }
+    )
+    one = decision(report, "mine::f")
+    assert one.relation == "y -> y"
+    assert any("says otherwise" in line for line in one.evidence) == differs

@@ -6,7 +6,7 @@ from typing import Any
 
 from ascend_graph.adoption.interpreter.conditions import choice, negated
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_method
-from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, sliced
+from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, number_of_items, sliced
 from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, with_option
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -87,6 +87,8 @@ def member(owner: Any, name: str) -> Any:
         return negated(member(owner, "has_value"))
     if name in ("numel", "sym_numel", "nelement") and isinstance(owner, Input):
         return Property(owner.name, "numel")
+    if name in ("numel", "sym_numel", "nelement") and isinstance(owner, NewTensor):
+        return number_of_items(owner.sizes)
     if name == "is_contiguous" and isinstance(owner, Input):
         return Constant(True) if owner.contiguous else Property(owner.name, "contiguous")
     if name in ("strides", "sym_strides") and isinstance(owner, Input):

@@ -311,7 +311,9 @@ def allocations(value: Any) -> tuple[int, ...]:
 
 
 def without_strides(value: Any) -> Any:
-    """Return a value whose new tensors have shapes and dtypes alone."""
+    """Return a value whose tensors have shapes and dtypes alone, arguments that are returned, too."""
+    if isinstance(value, Input):
+        return NewTensor(Sizes((Slice(value.name),)), DtypeOf(value.name))
     if isinstance(value, NewTensor):
         return NewTensor(value.sizes, value.dtype, on_host=value.on_host)
     if isinstance(value, Choice):

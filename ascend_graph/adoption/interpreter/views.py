@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ascend_graph.adoption.interpreter.sizes import with_inferred_size
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     Constant,
@@ -42,7 +43,8 @@ def viewed(owner: Any, name: str, arguments: list[Any]) -> Any:
     numbers = [one.value if isinstance(one, Constant) else None for one in arguments]
     if name in ("view", "reshape"):
         sizes = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], Sizes) else Sizes(tuple(arguments))
-        if not is_known(sizes) or any(isinstance(one, Constant) and one.value == -1 for one in sizes.items):
+        sizes = with_inferred_size(sizes, _sizes(owner)) if is_known(sizes) else sizes
+        if not is_known(sizes):
             return UNKNOWN
         if isinstance(owner, NewTensor) and owner.view is None and not owner.like:
             return NewTensor(sizes, owner.dtype)
