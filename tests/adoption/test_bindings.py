@@ -257,7 +257,8 @@ def test_what_is_made_of_an_output_is_no_output(returned: str, adopted: Adopt) -
     report = adopted(
         {
             "op_host/scale_def.cpp": OP_DEF,
-            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ at::Tensor y = at::empty_like(x); {CALL} return {returned}; }}\n"
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ at::Tensor y = at::empty_like(x);"
+            f" {CALL} return {returned}; }}\n"
             f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
             f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
             ' m.impl("scale", torch::kMeta, &meta); }\n',
@@ -270,7 +271,8 @@ def test_an_output_whose_size_is_not_followed_is_an_output(adopted: Adopt) -> No
     report = adopted(
         {
             "op_host/scale_def.cpp": OP_DEF,
-            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ auto y = at::empty(sizes(), x.options()); {CALL} return y; }}\n"
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ auto y = at::empty(sizes(), x.options());"
+            f" {CALL} return y; }}\n"
             f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
             f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
             ' m.impl("scale", torch::kMeta, &meta); }\n',

@@ -583,7 +583,7 @@ STRIDES = {
     "at::empty_like(x.contiguous().to(at::kHalf))": "x[*s] -> y[*s]: float16",
     "at::empty_like(x.scalar_type() == at::kHalf ? x : x.to(at::kHalf))": "x[*s] -> y like x: float16",
     "at::empty_like((x.scalar_type() != at::kHalf ? x.to(at::kHalf) : x).contiguous())": "x[*s] -> y[*s]: float16",
-    "at::empty_like(x, x.options().dtype(x.scalar_type() == at::kHalf ? at::kHalf : x.scalar_type()))": "x[*s] -> y like x",
+    "at::empty_like(x, x.scalar_type() == at::kHalf ? at::kHalf : x.scalar_type())": "x[*s] -> y like x",
     "x.contiguous()": "x[*s] -> y[*s]: x",
 }
 
@@ -623,7 +623,8 @@ def test_a_meta_function_does_not_decide_a_size_that_data_have(size: str, meta: 
 def test_the_size_of_a_copy_on_the_host_is_known(adopted: Adopt) -> None:
     report = adopted(
         {
-            "ops.cpp": "at::Tensor f(const at::Tensor &x) { auto h = x.cpu(); return at::empty({h.size(0)}, x.options()); }\n"
+            "ops.cpp": "at::Tensor f(const at::Tensor &x)"
+            " { auto h = x.cpu(); return at::empty({h.size(0)}, x.options()); }\n"
             'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }\n'
         }
     )
