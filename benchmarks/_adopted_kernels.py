@@ -39,7 +39,7 @@ GROUP = 12
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.int8)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"][^>\"]+[>\"]).*$", re.MULTILINE)
 _CALL = re.compile(r"\b[A-Z]\w*\s*\(\s*(aclnn[A-Z0-9]\w*)\s*,")
-_REGISTRATION = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\([^)]*\)\s*(?=\{)")
+_REGISTRATION = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\((?:[^()]|\([^()]*\))*\)\s*(?=\{)")
 _PRELUDE = """
 #pragma once
 #include <torch/extension.h>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,12 +27,13 @@ from ascend_graph.adoption.model import (
     Implementation,
     PythonFunction,
 )
-from ascend_graph.adoption.outputs.input_patterns import UncertainError
+from ascend_graph.adoption.outputs.input_patterns import UncertainError, comes_from_data
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
-from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases
+from ascend_graph.adoption.outputs.relations import output_names, relation_of, undeclared_aliases, with_own_dtypes
 from ascend_graph.adoption.unstated_writes import unstated_writes
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.prototypes import OpPrototype
+from ascend_graph.shapes import RelationError
 from ascend_graph.sources import Severity
 
 
@@ -99,6 +101,8 @@ class _Decider:
         self.metas = [one for one in implementations if one.is_meta]
         #: Schema of an operator that stands for this one, if its own does not say what it writes.
         self.marked: OpSchema | None = None
+        #: How the meta function contradicts the kernel, if sizes come from the data.
+        self.wrong_meta = ""
         self.evidence = [f"schema: {definitions[0].place}"]
         self.implementations = implementations
         stated = [one.place for one in implementations if one.key.startswith("Autograd")]
@@ -170,21 +174,22 @@ class _Decider:
         sources: tuple[str, ...] = ()
         try:
             bound, prototype = self.bound(kernel, computed)
-        except NoBindingError as reason:
-            self.evidence.append(f"no GE operator: {reason}")
+            named = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
+            relation = with_own_dtypes(self.renamed(kernel, computed, meta, described, relation, named), prototype)
+        except (NoBindingError, RelationError) as reason:
+            self.evidence.append(f"no GE operator: {str(reason).splitlines()[0]}")
         else:
             form, subject = RegistrationForm.OP, prototype.op_type
             arguments = dict(bound.arguments)
             sources = (prototype.file,)
             self.evidence.append(f"prototype: {prototype.place}; {bound.evidence}")
-            named = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
-            relation = self.renamed(kernel, computed, meta, described, relation, named)
         written: tuple[str, ...] = ()
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
-        if relation is None and not self.metas and not written:
+        if relation is None and (self.wrong_meta or not self.metas) and not written:
+            uncertain = f"no meta function, and the shape of its outputs is not certain: {why}"
             return self.left(
-                State.UNDECIDED, f"no meta function, and the shape of its outputs is not certain: {why}",
+                State.UNDECIDED, self.wrong_meta or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
             )  # fmt: skip
         if relation is None and not written:
@@ -251,8 +256,15 @@ class _Decider:
                 found[what] = relation_of(outcome, self.schema, names)
             except UncertainError as reason:
                 why = why or str(reason)
+        if "meta" in found and comes_from_data(computed.returned):
+            assert meta is not None
+            self.wrong_meta = f"the meta function at {meta.place} says {found['meta']}, and {why}"
+            return None, why
+        if "kernel" in found and meta is not None and "meta" not in found and self.marked is not None:
+            # It returns no argument, as the author's schema says.
+            with suppress(UncertainError):
+                found["meta"] = relation_of(described, self.definitions[0].schema, names)
         if "kernel" in found and "meta" in found:
-            assert kernel is not None
             assert meta is not None
             same = without_strides(computed.returned) == without_strides(described.returned)
             if not same and is_known(described.returned):

@@ -85,6 +85,8 @@ def bind_to_prototype(
     name = f"aclnn{prototype.op_type}" if function is None else function.name
     made = [arguments for called, arguments in outcome.calls if called == name]
     evidence = _read_call(prototype, function, made) if made else None
+    if evidence is not None:
+        _check_effects(name, prototype, evidence, outcome)
     candidates = _candidates(schema, prototype, evidence, outcome.returned, stated) | (
         dict(constants or {}) if evidence is None else {}
     )
@@ -191,6 +193,23 @@ def _read_call(prototype: OpPrototype, function: AclnnFunction | None, made: lis
         elif argument.part is Part.OUTPUT:
             found.outputs[prototype.outputs[argument.index].name] = value
     return found
+
+
+def _check_effects(name: str, prototype: OpPrototype, evidence: _Evidence, outcome: Outcome) -> None:
+    """Raise if the kernel does more than one call of the function, which is all that a node does.
+
+    Raises:
+        NoBindingError: The function runs never or several times in some calls, or a tensor is changed besides.
+    """
+    in_place = any(isinstance(value, Input) for value in evidence.outputs.values())
+    in_place |= any(output.name in evidence.inputs for output in prototype.outputs)
+    if outcome.runs[1] > 1 or (outcome.repeats and in_place):
+        raise NoBindingError(f"{name} runs several times in some calls, and a node once")
+    if not outcome.runs[0]:
+        raise NoBindingError(f"{name} does not run in some calls, and a node always")
+    for part, value in (*evidence.outputs.items(), *evidence.inputs.items()):
+        if {*allocations(value), getattr(value, "name", "")} & outcome.changed:
+            raise NoBindingError(f"{part} is changed outside of the call of {name}, and a node only runs {name}")
 
 
 def _plain(value: Any) -> tuple[str | None, Any]:
@@ -338,6 +357,8 @@ def _disagreement(bound: Binding, prototype: OpPrototype, evidence: _Evidence | 
             return f"the returns are {', '.join(order)} in the call, and {', '.join(map(str, names))} by names"
     elif _is_made_from_outputs(evidence, returned):
         return "what is returned is made from the outputs of the call"
+    elif any(isinstance(one, Unknown) for one in (returned.items if isinstance(returned, Several) else (returned,))):
+        return "it is not understood what is made from the outputs of the call"
     elif len(bound.schema.returns) > 1 and any(one.evidence.name == "POSITION" for one in bound.returns):
         return "nothing says which output each return is"
     return ""

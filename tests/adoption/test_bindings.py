@@ -193,3 +193,89 @@ def test_an_operator_command_is_named_in_the_reason(adopted: Adopt) -> None:
     crop, same = report.decisions
     assert "no GE operator: ops.cpp:1 runs Crop by OpCommand; name a prototype with register_op" in crop.evidence
     assert same.defined_from == ("mine_writes::same(Tensor(a0!) x) -> Tensor(a0!)", "")
+
+
+EFFECTS = {
+    "an output that is changed later": ("CALL y.mul_(2);", "changed outside"),
+    "an output that is added to": ("CALL y += factor;", "changed outside"),
+    "a view that is changed": ("CALL y.view({-1, 1}).narrow(0, 0, 1).zero_();", "changed outside"),
+    "a part that is changed": ("CALL y.slice(0, 0, 1).zero_();", "changed outside"),
+    "a function of ATen": ("CALL at::abs_(y);", "changed outside"),
+    "an input that is changed": ("x.mul_(2); CALL", "changed outside"),
+    "a condition": ("if (factor > 1) { CALL }", "does not run in some"),
+    "another way out": ("if (stride == 2) { return y; } CALL", "does not run"),
+    "a loop": ("for (int i = 0; i < stride; i++) { CALL }", "several times"),
+    "a short loop": ("for (int i = 0; i < 3; i++) { CALL }", "several times"),
+    "two calls": ("CALL CALL", "several times"),
+    "rounds that go on from each other": (
+        "at::Tensor z = x; for (int i = 0; i < 50; i++) {"
+        " y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, z, mask, factor, stride, y); z = y; }",
+        "several times",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EFFECTS)
+def test_a_kernel_that_does_more_than_one_call_is_no_node(case: str, adopted: Adopt) -> None:
+    call, reason = EFFECTS[case]
+    body = RETURN.format(call=call.replace("CALL", CALL))
+    state, form, _, evidence = adopt_with(adopted, SCHEMA, PARAMETERS, body)
+    assert (state, form) == (State.BY_NAMES, "register_kernel")
+    assert reason in evidence.partition("no GE operator: ")[2]
+
+
+SAME_AS_ONE = {
+    "nothing to compute": "if (x.numel() == 0) { return y; } CALL",
+    "a branch that raises": "if (stride < 0) { TORCH_CHECK(false, stride); } CALL",
+    "one call a branch": "if (factor > 1) { CALL } else { CALL }",
+    "zeros before": "y.zero_(); CALL",
+    "rounds that begin anew": "auto n = 50; for (int i = 0; i < n; i++) { y = at::empty_like(x); CALL }",
+}
+
+
+@pytest.mark.parametrize("case", SAME_AS_ONE)
+def test_a_kernel_whose_calls_are_as_one_is_a_node(case: str, adopted: Adopt) -> None:
+    body = RETURN.format(call=SAME_AS_ONE[case].replace("CALL", CALL))
+    state, form, arguments, _ = adopt_with(adopted, SCHEMA, PARAMETERS, body)
+    assert (state, form, arguments) == (State.BY_NAMES, "register_op", {})
+
+
+def test_a_relation_has_the_dtype_that_the_kernel_allocates(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": "at::Tensor scale(const at::Tensor &self) { at::Tensor y = at::empty_like(self);"
+            " EXEC_NPU_CMD(aclnnScale, self, nullptr, 1.0, 1, y); return y; }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("scale(Tensor self) -> Tensor", &scale); }\n',
+        }
+    )
+    assert decision(report, "mine::scale").relation == "self[*s] -> y like self: self"
+
+
+@pytest.mark.parametrize("returned", ["y * 2", "at::relu(y)", "y.view({-1})"])
+def test_what_is_made_of_an_output_is_no_output(returned: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ at::Tensor y = at::empty_like(x);"
+            f" {CALL} return {returned}; }}\n"
+            f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
+            ' m.impl("scale", torch::kMeta, &meta); }\n',
+        }
+    )
+    assert decision(report, "mine::scale").form is RegistrationForm.KERNEL
+
+
+def test_an_output_whose_size_is_not_followed_is_an_output(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": f"at::Tensor scale({PARAMETERS}) {{ auto y = at::empty(sizes(), x.options());"
+            f" {CALL} return y; }}\n"
+            f"at::Tensor meta({PARAMETERS}) {{ return at::empty_like(x); }}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale);'
+            ' m.impl("scale", torch::kMeta, &meta); }\n',
+        }
+    )
+    assert decision(report, "mine::scale").form is RegistrationForm.OP

@@ -287,3 +287,16 @@ def test_functions_of_one_name_without_a_schema_are_told_apart(adopted: Adopt) -
     first, again = adopted(files), adopted(files)
     assert [one.name.partition("::")[2] for one in first.decisions] == ["f", "f.overload_2"]
     assert (first.drifted, again.drifted) == (True, False)
+
+
+def test_modules_of_one_name_are_not_adopted_together(adopted: Adopt) -> None:
+    # Each case of a contest has an extension of its own, and all are built under one name.
+    files = {
+        f"{name}/ops.cpp": f"at::Tensor f(const at::Tensor &x) {{ return {made}; }}\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }\n'
+        for name, made in {"one": "at::empty_like(x)", "two": "at::empty({x.size(0)}, x.options())"}.items()
+    }
+    files |= {"test.py": "import torch\nimport case_lib\ny = case_lib.f(torch.ones(2))\n"}
+    report = adopted(files)
+    assert [one.registers for one in report.decisions] == [False, False]
+    assert report.decisions[0].reason.startswith("one/ops.cpp and two/ops.cpp bind case_lib:f")

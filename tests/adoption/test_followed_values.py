@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.adoption import Decision
+from ascend_graph.adoption import Decision, State
 
 from .conftest import Adopt, decision
 
@@ -539,3 +539,133 @@ def test_what_an_operator_of_the_dispatcher_writes_is_in_the_schema(adopted: Ado
 def test_an_operator_of_the_dispatcher_that_is_not_here_leaves_the_schema_open(adopted: Adopt) -> None:
     one = decision(adopted({"ops.cpp": DISPATCHED.format(call=LOOKED_UP.format(name="other::put"))}), "bound::f")
     assert "it passes an argument to call, which is not known here" in one.reason
+
+
+LAMBDAS = {
+    "that makes a tensor": (
+        "auto f = [&](int64_t v) -> at::Tensor { at::Tensor t = at::empty({1}, x.options()); return t; }; f(n);",
+        "n",
+    ),
+    "that casts": (
+        "auto f = [&](const at::Tensor &t) -> at::Tensor"
+        " { at::Tensor o = t; if (o.dim() != 1) o = o.reshape({1}); return o; }; f(x);",
+        "n",
+    ),
+    "that reads what is outside": ("auto f = [&](int64_t v) { return v + n; }; n = f(2);", "2 + n"),
+    "that adds to what is outside": ("auto f = [&](int64_t v) { n += v; }; f(2);", None),
+    "that passes it on": ("auto f = [&](int64_t v) { change(n, v); }; f(2);", None),
+    "that is called later": ("auto f = [&](int64_t v) { change(n, v); }; n = 3; f(2);", None),
+    "that another function calls": ("auto f = [&](int64_t v) { change(n, v); }; n = 3; each(f);", None),
+    "that another one calls": ("auto f = [&](int64_t v) { n += v; }; auto g = [&]() { f(1); }; n = 3; g();", None),
+}
+
+
+@pytest.mark.parametrize("case", LAMBDAS)
+def test_what_a_lambda_changes_is_not_certain(case: str, adopted: Adopt) -> None:
+    statements, size = LAMBDAS[case]
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t m) {{ int64_t n = m; {statements}"
+            " return at::empty({x.size(0), n}, x.options()); }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int m) -> Tensor", &f); }\n'
+        }
+    )
+    relation = decision(report, "mine::f").relation
+    assert relation == (None if size is None else f"x[x0, *x_rest] -> y[x0, {size.replace('n', 'm')}]: x")
+
+
+STRIDES = {
+    "at::empty_like(x)": "x[*s] -> y like x",
+    "at::empty_like(x.contiguous())": "x[*s] -> y[*s]: x",
+    "at::empty_like(x.is_contiguous() ? x : x.contiguous())": "x[*s] -> y[*s]: x",
+    "at::empty_like(m > 0 ? x : x.contiguous())": None,
+    "at::empty_like(x.to(at::kHalf))": "x[*s] -> y like x: float16",
+    "at::empty_like(x.contiguous().to(at::kHalf))": "x[*s] -> y[*s]: float16",
+    "at::empty_like(x.scalar_type() == at::kHalf ? x : x.to(at::kHalf))": "x[*s] -> y like x: float16",
+    "at::empty_like((x.scalar_type() != at::kHalf ? x.to(at::kHalf) : x).contiguous())": "x[*s] -> y[*s]: float16",
+    "at::empty_like(x, x.scalar_type() == at::kHalf ? at::kHalf : x.scalar_type())": "x[*s] -> y like x",
+    "x.contiguous()": "x[*s] -> y[*s]: x",
+}
+
+
+@pytest.mark.parametrize("made", STRIDES)
+def test_a_copy_of_an_argument_has_its_own_strides(made: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t m) {{ at::Tensor y = {made}; return y; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int m) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == STRIDES[made]
+
+
+@pytest.mark.parametrize("size", ["n.item<int64_t>()", "n.cpu().data_ptr<int64_t>()[0]"])
+@pytest.mark.parametrize("meta", ["0", "x.size(0)"])
+def test_a_meta_function_does_not_decide_a_size_that_data_have(size: str, meta: str, adopted: Adopt) -> None:
+    one = decision(
+        adopted(
+            {
+                "ops.cpp": "at::Tensor f(const at::Tensor &x, const at::Tensor &n)"
+                f" {{ return at::empty({{{size}}}, x.options()); }}\n"
+                "at::Tensor g(const at::Tensor &x, const at::Tensor &n)"
+                f" {{ return at::empty({{{meta}}}, x.options()); }}\n"
+                'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, Tensor n) -> Tensor");'
+                ' m.impl("f", torch::kPrivateUse1, &f); m.impl("f", torch::kMeta, &g); }\n'
+            }
+        ),
+        "mine::f",
+    )
+    assert one.state is State.UNDECIDED
+    assert one.reason.startswith("the meta function at ops.cpp:3 says x")
+    assert "its size comes from the data" in one.reason
+
+
+def test_the_size_of_a_copy_on_the_host_is_known(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x)"
+            " { auto h = x.cpu(); return at::empty({h.size(0)}, x.options()); }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == "x[x0, *x_rest] -> y[x0]: x"
+
+
+INFERRED = {
+    "at::empty(x.sizes(), x.options()).reshape({-1, n})": "x -> y[numel(x) // n, n]: x",
+    "at::empty({x.size(0), x.size(1), 4}, x.options()).view({-1, 4})": "x[x0, x1, *x_rest] -> y[x0 * x1, 4]: x",
+    "at::empty({x.size(0), x.size(1), 4}, x.options()).view({x.size(0), -1})": (
+        "x[x0, x1, *x_rest] -> y[x0, x1 * 4]: x"
+    ),
+    "at::empty({x.view({-1, 8}).size(0), 2}, x.options())": "x -> y[numel(x) // 8, 2]: x",
+    "at::empty({x.reshape({-1}).numel()}, x.options())": "x -> y[numel(x)]: x",
+    "at::empty(sizes(), x.options()).reshape({-1, n})": None,
+}
+
+
+@pytest.mark.parametrize("made", INFERRED)
+def test_a_size_of_minus_one_is_what_is_left(made: str, adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": f"at::Tensor f(const at::Tensor &x, int64_t n) {{ return {made}; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, int n) -> Tensor", &f); }\n'
+        }
+    )
+    assert decision(report, "mine::f").relation == INFERRED[made]
+
+
+@pytest.mark.parametrize(("meta", "differs"), [("at::empty_like(y)", False), ("at::empty_like(x)", True)])
+def test_a_meta_function_is_compared_with_an_argument_that_is_returned(
+    meta: str, differs: bool, adopted: Adopt
+) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x, at::Tensor &y) { y.copy_(x); return y; }\n"
+            f"at::Tensor g(const at::Tensor &x, at::Tensor &y) {{ return {meta}; }}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x, Tensor y) -> Tensor");'
+            ' m.impl("f", torch::kPrivateUse1, &f); m.impl("f", torch::kMeta, &g); }\n'
+        }
+    )
+    one = decision(report, "mine::f")
+    assert one.relation == "y -> y"
+    assert any("says otherwise" in line for line in one.evidence) == differs

@@ -139,7 +139,7 @@ UNCERTAIN = [
     # Data decides, or the device.
     "return at::empty({w.max().item<int64_t>()}, x.options());",
     "return at::empty({n}, x.options().device(at::kCPU));",
-    "return x.view({-1});",
+    "return x.view({-1, -1});",
     # Ranks that are checked in some calls only.
     'if (flag) { TORCH_CHECK(x.dim() == 2, ""); } auto k = x.size(2); return at::empty({dims[k]}, x.options());',
     "double k = x.size(0); return at::empty({static_cast<int64_t>(k / 2)}, x.options());",

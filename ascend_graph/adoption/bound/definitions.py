@@ -55,6 +55,10 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
         key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
         by_module.setdefault(key, []).append(one)
     taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}
+    binding: dict[str, set[str]] = {}
+    for (file, _), functions in by_module.items():
+        for one in functions:
+            binding.setdefault(known.extensions.target(one, functions), set()).add(file)
     for functions in by_module.values():
         chosen = {one.name for one in functions if one.conditions} & {
             name for name, count in Counter(one.name for one in functions).items() if count > 1
@@ -66,6 +70,9 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
             made = _operator(one, name, taken[name], target, findings, known)
             if made is not None and one.name in chosen and not made.reason:
                 made = replace(made, reason=f"it is bound in several ways, this one only {_when(one)}")
+            if made is not None and target and len(files := sorted(binding[target])) > 1:
+                shown = f"{files[0]}, {files[1]} and {len(files) - 2} more" if len(files) > 2 else " and ".join(files)
+                made = replace(made, reason=f"{shown} bind {target}, and one of them is installed; adopt one directory")
             if made is not None:
                 yield made
 

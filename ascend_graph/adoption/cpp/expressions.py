@@ -86,7 +86,7 @@ def unread_text(node: ast.AST) -> str:
     if isinstance(node, ast.Name):
         return node.id.removeprefix(UNKNOWN).strip() if node.id.startswith(UNKNOWN) else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == FORGET:
-        return next((str(one.value.value) for one in node.keywords if isinstance(one.value, ast.Constant)), "")
+        return next((str(one.value.value).strip() for one in node.keywords if isinstance(one.value, ast.Constant)), "")
     return ""
 
 

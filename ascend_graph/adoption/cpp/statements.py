@@ -101,6 +101,16 @@ def _declared_by(statement: ast.stmt) -> list[str]:
     return [one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
 
+def declared_names(nodes: list[ast.stmt]) -> set[str]:
+    """Return the variables that statements declare, in inner blocks, too.
+
+    >>> sorted(declared_names(statements("int n = 1; m = 2; if (n) { auto k = n; }")))
+    ['k', 'n']
+    """
+    inner = [one for part in nodes for one in ast.walk(part) if isinstance(one, ast.stmt)]
+    return {name for one in inner for name in _declared_by(one)}
+
+
 def _end_of_statement(text: str, start: int) -> int:
     depth = 0
     for match in re.compile(LITERAL + r"|(?P<mark>[()\[\]{};])").finditer(text, start):

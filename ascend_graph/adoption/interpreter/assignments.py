@@ -47,11 +47,24 @@ CHECKS = frozenset(
 RAISES = frozenset({"AT_ERROR", "C10_THROW_ERROR", "std::abort", "std::terminate", "std::rethrow_exception"})
 
 
+def updated_name(statement: ast.Assign | ast.AugAssign) -> str:
+    """Return the variable of ``y += n``, which C++ has as an assignment of ``y + n`` to what y refers to; or nothing."""
+    if isinstance(statement, ast.AugAssign):
+        return statement.target.id if isinstance(statement.target, ast.Name) else ""
+    target, value = statement.targets[0], statement.value
+    stored = target.value if isinstance(target, ast.Starred) else None
+    left = value.left if isinstance(value, ast.BinOp) else None
+    same = isinstance(stored, ast.Name) and isinstance(left, ast.Name) and stored.id == left.id
+    return stored.id if same else ""  # type: ignore[union-attr]
+
+
 class AssignmentEvaluator(ExpressionEvaluator):
     """Evaluator of statements without control flow."""
 
     def simple(self, one: ast.stmt, scope: dict[str, Any]) -> None:
-        if isinstance(one, ast.Assign):
+        if isinstance(one, ast.Assign | ast.AugAssign) and (name := updated_name(one)) and is_tensor(scope.get(name)):
+            self.change(scope[name])
+        elif isinstance(one, ast.Assign):
             value = self.value(one.value, scope)
             if not self.is_cpp and isinstance(one.value, ast.Name) and isinstance(value, Sizes | Several | Assembled):
                 value = self.other_name(one, value, scope)
@@ -135,6 +148,7 @@ class AssignmentEvaluator(ExpressionEvaluator):
         if number is None and isinstance(held, Sizes) and len(held.items) == 1 and isinstance(held.items[0], Slice):
             number = from_end(position, held.items[0].tensor)  # v[x.dim() - 1]
         if isinstance(held, Input | NewTensor):
+            self.change(held)
             return  # values of a tensor
         if number is None and is_known(position) and is_known(made) and isinstance(whole := whole_of(held), str):
             after = SizeRun(whole, operation("+", position, Constant(1)), None)

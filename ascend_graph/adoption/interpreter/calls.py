@@ -7,14 +7,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFERENCE, STRUCTURE
+from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFERENCE, STRUCTURE, unknown
 from ascend_graph.adoption.cpp.functions import lambda_of
-from ascend_graph.adoption.cpp.statements import statements
+from ascend_graph.adoption.cpp.statements import declared_names, statements
 from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, MAX_CALLS, METHOD, RAISED, Callee, Evaluation
 from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.names import OF_DATA, text_of
 from ascend_graph.adoption.interpreter.sizes import item_of
+from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     Closure,
@@ -26,11 +27,23 @@ from ascend_graph.adoption.interpreter.values import (
     TorchOperator,
     Unknown,
 )
-from ascend_graph.adoption.interpreter.variables import forget_memory, forget_numbers, forget_written
+from ascend_graph.adoption.interpreter.variables import (
+    forget_memory,
+    forget_names,
+    forget_numbers,
+    forget_written,
+    written_names,
+)
 from ascend_graph.adoption.interpreter.views import VIEW_METHODS
 
 #: Functions that give their first argument another shape or other memory.
 _RESHAPING = frozenset({"resize_output", "resize_", "resize_as_", "set_", "resize_impl_cpu_", "resize_bytes_cpu"})
+
+#: Functions that leave the numbers that they are given: macros, methods, functions of libraries and conversions.
+_READS_NUMBERS = re.compile(r"[A-Z][A-Z0-9_]*\Z|.*\.|(?:at|torch|std|c10)::|static_cast\b|[a-z]+\d*_t\Z")
+
+#: Methods with a final underscore that leave the values of their tensor.
+_KEEPS_VALUES = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
 
 #: Functions of the standard library that read what they are given.
 _READS = re.compile(
@@ -51,6 +64,18 @@ def called_name(node: ast.Call) -> str:
     return ".".join(reversed(parts))
 
 
+def viewed_name(node: ast.expr) -> str:
+    """Return the variable that an expression is a view of: ``y`` of ``y.select(0, 1)[2]``; empty if it makes a tensor."""
+    while isinstance(node, ast.Call | ast.Subscript):
+        function = node.func if isinstance(node, ast.Call) else node
+        if isinstance(function, ast.Attribute) and function.attr not in (VIEW_METHODS | {"index"}) - {"clone"}:
+            return ""
+        node = function.value if isinstance(function, ast.Attribute | ast.Subscript) else function
+        if isinstance(function, ast.Name):
+            return ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 class CallEvaluator(Evaluation):
     """Evaluator of calls."""
 
@@ -58,7 +83,7 @@ class CallEvaluator(Evaluation):
         name = called_name(node)
         watched = self.watched(name, node)
         if watched is not None:
-            self.outcome.calls.append((watched, tuple(self.value(one, scope) for one in node.args[1:])))
+            self.watch(watched, [self.value(one, scope) for one in node.args[1:]])
             return UNKNOWN
         if any(isinstance(one, ast.Starred) for one in node.args) and name.rpartition(".")[2] not in MAKERS:
             return UNKNOWN
@@ -87,7 +112,7 @@ class CallEvaluator(Evaluation):
             named = self.value(self.constants[str(index.value)], {})
             watched = self.watched(name, ast.Call(function, [ast.Name(str(getattr(named, "value", "")))], []))
             if watched is not None:
-                self.outcome.calls.append((watched, tuple(self.value(one, scope) for one in node.args)))
+                self.watch(watched, [self.value(one, scope) for one in node.args])
                 return UNKNOWN
         if isinstance(index, ast.Constant) and str(index.value).isdigit() and len(node.args) == 1:
             return item_of(self.value(node.args[0], scope), Constant(int(str(index.value))))
@@ -112,11 +137,16 @@ class CallEvaluator(Evaluation):
             return UNKNOWN
         if isinstance(owner, Unknown) and not self.is_cpp:
             return self.helper(f"{METHOD}{name}", node, scope, arguments, keywords)
-        return self.viewed(owner, name, arguments) if name == "permute" else method_result(owner, name, arguments)
+        if name.endswith("_") and name not in _KEEPS_VALUES:
+            self.change(owner)
+            self.change(scope.get(viewed_name(node.func.value), owner))
+        return self.viewed(owner, name, arguments)
 
     def viewed(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         """Return a view of a tensor; an order of all dimensions tells how many an argument has."""
         made = method_result(owner, name, arguments)
+        if isinstance(made, NewTensor) and name in VIEW_METHODS - {"clone"} and made is not owner:
+            self.memory[made.serial] = self.memory_of(owner)
         if name == "permute" and isinstance(owner, Input) and isinstance(made, NewTensor) and not self.conditional:
             self.outcome.ranks.setdefault(owner.name, len(made.sizes.items))
         return made
@@ -148,9 +178,11 @@ class CallEvaluator(Evaluation):
             return known
         if last == LAMBDA:
             return Closure(str(node.args[0].value)) if isinstance(node.args[0], ast.Constant) else UNKNOWN
-        if isinstance(scope.get(name), Closure):
-            made = self.closure(scope[name].text)
-            if self.captures_others(scope[name].text):
+        if isinstance(held := scope.get(name), Closure):
+            made = self.closure(held.text)
+            if held.writes:
+                forget_numbers([node.func, *node.args], [held, *arguments], scope)
+            if held.writes or self.captures_others(held.text):
                 return UNKNOWN
             if made is None or len(made.parameters) != len(arguments) or self.depth >= MAX_CALLS:
                 return UNKNOWN
@@ -164,6 +196,8 @@ class CallEvaluator(Evaluation):
         if last == FORGET:
             forget_written(node.args, range(len(node.args)), scope)
             return UNKNOWN
+        if name.startswith(("at::", "torch::")) and arguments and last.endswith(("_out", "_")):
+            self.change(arguments[0])
         return self.helper(name, node, scope, arguments, keywords)
 
     def reference(self, node: ast.Call, held: Any, scope: dict[str, Any]) -> Any:
@@ -210,9 +244,30 @@ class CallEvaluator(Evaluation):
             forget_numbers(node.args, arguments, scope)
         return UNKNOWN
 
+    def lambda_value(self, text: str, scope: dict[str, Any]) -> Any:
+        """Return a lambda with references, after which what it may change outside of it is unknown."""
+        function = lambda_of(text, "", 0)
+        nodes: list[ast.stmt] = [ast.Expr(unknown(text))] if function is None else statements(function.body)
+        own = declared_names(nodes) | ({p.name for p in function.parameters} if function is not None else set())
+        calls = [one for part in nodes for one in ast.walk(part) if isinstance(one, ast.Call)]
+        written = written_names(nodes)
+        for call in calls:
+            held = scope.get(called_name(call))
+            written |= held.writes if isinstance(held, Closure) else set()
+            if not _READS_NUMBERS.match(called_name(call)):
+                passed = {one.id for one in call.args if isinstance(one, ast.Name) and one.id in scope}
+                written |= {name for name in passed if not is_tensor(scope[name])}
+        writes = frozenset(written - own) if "&" in text.partition("]")[0] else frozenset()
+        forget_names(map(ast.Name, writes), scope)
+        parameters = () if function is None else function.parameters
+        by_reference = any(re.search(r"[&*]", p.type) and "const" not in p.type for p in parameters)
+        return Closure(text, writes) if writes or (function is not None and not by_reference) else UNKNOWN
+
     def captures_others(self, text: str) -> bool:
         """Return whether a lambda may hold other values than the variables have where it is called."""
         captured, _, body = text.partition("]")
+        if captured.strip() == "[&":
+            return False  # It has the variables themselves.
         return re.search(r"\w\s*=", captured) is not None or any(
             re.search(rf"(?<![\w.>:]){re.escape(one)}\b", body) for one in self.changed
         )

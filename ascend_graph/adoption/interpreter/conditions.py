@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.interpreter.values import (
@@ -51,7 +52,7 @@ def is_condition(value: Any) -> bool:
     if isinstance(value, Operation):
         return value.operator in (*_OPPOSITES, "and", "or", "not")
     return isinstance(value, ArgumentValue | Input | Unknown) or (
-        isinstance(value, Property) and value.what == "present"
+        isinstance(value, Property) and value.what in ("present", "contiguous")
     )
 
 
@@ -64,6 +65,19 @@ def negated(value: Any) -> Any:
     if isinstance(value, Operation) and value.operator == "not":
         return value.operands[0]
     return UNKNOWN if not is_known(value) else Operation("not", (value,))
+
+
+def is_emptiness(condition: Any) -> bool:
+    """Return whether a condition holds for tensors without items, or absent ones, alone."""
+    if not isinstance(condition, Operation):
+        return False
+    if condition.operator in ("and", "or"):
+        return (any if condition.operator == "and" else all)(map(is_emptiness, condition.operands))
+    if condition.operator == "not":
+        return isinstance(condition.operands[0], Property) and condition.operands[0].what == "present"
+    left, right = condition.operands
+    of_size = isinstance(left, SizeValue) or (isinstance(left, Property) and left.what == "numel")
+    return of_size and (condition.operator, right) in (("==", Constant(0)), ("<=", Constant(0)), ("<", Constant(1)))
 
 
 _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -87,8 +101,17 @@ def combined(operator: str, parts: list[Any]) -> Any:
 
 def choice(condition: Any, then: Any, otherwise: Any) -> Any:
     """Return one of two values by a condition; an undefined one is never chosen."""
-    opposite = negated(condition)
+    if then == otherwise and not isinstance(then, Input):
+        return then
+    opposite, both = negated(condition), (then, otherwise)
     then, otherwise = assumed(then, condition, opposite), assumed(otherwise, opposite, condition)
+    if not isinstance(then, Input):
+        if assumed(both[1], condition, opposite) == then:
+            return both[1]  # dtype(x) == float16 ? float16 : dtype(x)
+        if assumed(both[0], opposite, condition) == otherwise:
+            return both[0]
+    if isinstance(then, Input) and otherwise == then:
+        return replace(then, contiguous=_contiguous(condition, then, otherwise))
     if otherwise in (then, UNDEFINED):
         return then
     if then == UNDEFINED:
@@ -119,6 +142,15 @@ def choice(condition: Any, then: Any, otherwise: Any) -> Any:
     if present and then == Input(condition.tensor) and otherwise == Constant(None):
         return then  # x.has_value() ? *x : Tensor()
     return Choice(condition, then, otherwise)
+
+
+def _contiguous(condition: Any, then: Input, otherwise: Input) -> bool | None:
+    """Return whether an argument has contiguous memory after a branch: ``x.is_contiguous() ? x : x.contiguous()`` has."""
+    asked = Property(then.name, "contiguous")
+    if then.contiguous == otherwise.contiguous:
+        return then.contiguous
+    made = otherwise if condition == asked else then if condition == negated(asked) else None
+    return True if made is not None and made.contiguous else None
 
 
 def compared(operator: str, left: Any, right: Any) -> Any:

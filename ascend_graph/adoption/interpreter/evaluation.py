@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ascend_graph.adoption.interpreter.values import UNKNOWN
+from ascend_graph.adoption.interpreter.values import UNKNOWN, Choice, Element, Input, NewTensor
 from ascend_graph.adoption.interpreter.variables import changed_names, decayed_names, mutated_names
 
 #: Maximum number of statements and expressions that are evaluated for one function.
@@ -97,6 +97,12 @@ class Outcome:
     read: dict[str, int] = field(default_factory=dict)
     #: Names that the function gives to sizes, as proposals.
     hints: dict[Any, str] = field(default_factory=dict)
+    #: Least and greatest number of watched calls in a run; rounds of a loop that make all of their tensors count as one.
+    runs: tuple[int, int] = (0, 0)
+    #: True if rounds of a loop were counted as one.
+    repeats: bool = False
+    #: Tensors that statements change in place: arguments by name, and allocations that are changed after a watched call.
+    changed: set[str | int] = field(default_factory=set)
 
 
 class Evaluation(ABC):
@@ -124,6 +130,8 @@ class Evaluation(ABC):
         self.mutated: frozenset[str] = frozenset()
         #: Arrays of the current function that may be changed by another name.
         self.decayed: frozenset[str] = frozenset()
+        #: Memory of views: arguments by name, allocations by number.
+        self.memory: dict[int, frozenset[str | int]] = {}
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 
@@ -131,6 +139,27 @@ class Evaluation(ABC):
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise TooManyStepsError
+
+    def watch(self, name: str, values: Iterable[Any]) -> None:
+        """Record a watched call."""
+        self.outcome.calls.append((name, tuple(values)))
+        least, greatest = self.outcome.runs
+        self.outcome.runs = least + 1, greatest + 1
+
+    def memory_of(self, value: Any) -> frozenset[str | int]:
+        """Return the memory that a tensor may be: arguments by name, allocations by number."""
+        if isinstance(value, Input | Element):
+            return frozenset({value.name})
+        if isinstance(value, Choice):
+            return self.memory_of(value.then) | self.memory_of(value.otherwise)
+        if not isinstance(value, NewTensor):
+            return frozenset()
+        return self.memory.get(value.serial, frozenset({value.serial}))
+
+    def change(self, value: Any) -> None:
+        """Record that the values of a tensor are changed in place."""
+        found = self.memory_of(value)
+        self.outcome.changed |= found if self.outcome.calls else {one for one in found if isinstance(one, str)}
 
     @abstractmethod
     def call(self, callee: Callee, arguments: list[Any], captured: Mapping[str, Any] | None = None) -> Any:

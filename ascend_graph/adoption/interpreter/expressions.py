@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ascend_graph.adoption.cpp.expressions import unread_text
 from ascend_graph.adoption.interpreter.calls import CallEvaluator
 from ascend_graph.adoption.interpreter.conditions import (
     choice,
@@ -61,6 +62,8 @@ class ExpressionEvaluator(CallEvaluator):
         return made if node_count(made) <= MAX_NODES else UNKNOWN
 
     def evaluated(self, node: ast.expr, scope: dict[str, Any]) -> Any:
+        if (text := unread_text(node)).startswith("["):
+            return self.lambda_value(text, scope)
         if isinstance(node, ast.Constant):
             return Constant(node.value) if isinstance(node.value, int | float | str | bool | None) else UNKNOWN
         if isinstance(node, ast.Name):

@@ -20,6 +20,7 @@ from ascend_graph.adoption.interpreter.values import (
     Device,
     Dtype,
     DtypeOf,
+    NewTensor,
     Operation,
     Options,
     Property,
@@ -146,8 +147,11 @@ def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -
     options = [one for one in arguments if isinstance(one, Options | Dtype | DtypeOf | Device)]
     if "size" in keywords:
         sizes = [keywords["size"]]
-    if not sizes or any(isinstance(one, Unknown | Several) for one in sizes):
+    if not sizes or any(isinstance(one, Several) for one in sizes):
         return UNKNOWN
+    unknown = next((one for one in sizes if isinstance(one, Unknown)), None)
+    if unknown is not None:
+        return NewTensor(unknown, unknown)  # The unknown argument may be sizes or options.
     if any(isinstance(one, Choice) for one in arguments) and len(arguments) != len(sizes) + len(options):
         return UNKNOWN
     if len(sizes) > 1 and any(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ascend_graph.adoption.interpreter.conditions import choice, negated
 from ascend_graph.adoption.interpreter.mappings import MapEntry, found_value, map_method
-from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, sliced
+from ascend_graph.adoption.interpreter.sizes import SizesIterator, item_of, length, number_of_items, sliced
 from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, with_option
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -87,6 +87,10 @@ def member(owner: Any, name: str) -> Any:
         return negated(member(owner, "has_value"))
     if name in ("numel", "sym_numel", "nelement") and isinstance(owner, Input):
         return Property(owner.name, "numel")
+    if name in ("numel", "sym_numel", "nelement") and isinstance(owner, NewTensor):
+        return number_of_items(owner.sizes)
+    if name == "is_contiguous" and isinstance(owner, Input):
+        return Constant(True) if owner.contiguous else Property(owner.name, "contiguous")
     if name in ("strides", "sym_strides") and isinstance(owner, Input):
         return Property(owner.name, "strides")
     if name in ("size", "length"):
@@ -139,6 +143,8 @@ def method_result(owner: Any, name: str, arguments: list[Any]) -> Any:
         return sliced(owner, arguments) if name == "slice" else owner
     if name in _IN_PLACE and isinstance(owner, Input | NewTensor):
         return owner
+    if name == "cpu" and isinstance(owner, Input | NewTensor) and not arguments:
+        return NewTensor(member(owner, "sizes"), member(owner, "dtype"), on_host=True)
     if name in VIEW_METHODS and isinstance(owner, Input | NewTensor) and (name != "slice" or arguments):
         return viewed(owner, name, arguments)
     return member(owner, name) if not arguments else UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ascend_graph.adoption.interpreter.conditions import choice
+from ascend_graph.adoption.interpreter.conditions import choice, operation
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
@@ -206,3 +206,52 @@ def joined(parts: list[Any]) -> Any:
         else:
             return UNKNOWN
     return Sizes(tuple(items))
+
+
+def number_of_items(sizes: Any) -> Any:
+    """Return the number of items of a tensor of these sizes."""
+    factors = _factors(sizes) if isinstance(sizes, Sizes) else None
+    return UNKNOWN if factors is None else _product(factors)
+
+
+def with_inferred_size(sizes: Sizes, before: Sizes) -> Any:
+    """Return the sizes of a tensor with ``before`` that gets the shape ``sizes``, of which one may be -1."""
+    places = [n for n, one in enumerate(sizes.items) if one == Constant(-1)]
+    if not places:
+        return sizes
+    items, factors = list(sizes.items), _factors(before)
+    divisors = _factors(Sizes((*items[: places[0]], *items[places[0] + 1 :])))
+    if len(places) > 1 or factors is None or divisors is None:
+        return UNKNOWN
+    for one in list(divisors):
+        if one in factors:
+            factors.remove(one)
+            divisors.remove(one)
+    number = _product(factors)
+    items[places[0]] = operation("//", number, _product(divisors)) if divisors else number
+    return Sizes(tuple(items))
+
+
+def _factors(sizes: Sizes) -> list[Any] | None:
+    """Return the numbers whose product is the number of items; None if that is not certain."""
+    found: list[Any] = []
+    for one in sizes.items:
+        if isinstance(one, Slice):
+            if one != Slice(one.tensor):
+                return None
+            found.append(Property(one.tensor, "numel"))
+        elif isinstance(one, Operation) and one.operator == "*":
+            inner = _factors(Sizes(one.operands))
+            if inner is None:
+                return None
+            found += inner
+        elif one != Constant(1):
+            found.append(one)
+    return found if all(map(is_known, found)) else None
+
+
+def _product(factors: list[Any]) -> Any:
+    made: Any = Constant(1)
+    for number, one in enumerate(factors):
+        made = one if number == 0 else operation("*", made, one)
+    return made

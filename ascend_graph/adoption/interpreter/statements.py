@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import FORGET
 from ascend_graph.adoption.interpreter.assignments import CHECKS, RAISES, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
-from ascend_graph.adoption.interpreter.conditions import choice, negated, operation, truth
+from ascend_graph.adoption.interpreter.conditions import choice, is_emptiness, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import MAX_ROUNDS, NOTHING, RAISED, Callee, Outcome, TooManyStepsError
 from ascend_graph.adoption.interpreter.sizes import range_of, whole_of
 from ascend_graph.adoption.interpreter.values import (
@@ -103,7 +104,7 @@ class Interpreter(AssignmentEvaluator):
                 result = self.repeated(one, rounds, scope)
                 if result is not NOTHING:
                     return result
-            elif isinstance(one, ast.For) and self.multiplied(one, scope):
+            elif isinstance(one, ast.For) and (self.multiplied(one, scope) or self.settled(one, scope)):
                 continue
             elif isinstance(one, ast.While | ast.For | ast.Try | ast.With):
                 if any(isinstance(inner, ast.Return) for inner in ast.walk(one)):
@@ -115,7 +116,7 @@ class Interpreter(AssignmentEvaluator):
                 self.simple(one, scope)
         return NOTHING
 
-    def rounds(self, loop: ast.For, scope: dict[str, Any]) -> range | None:
+    def rounds(self, loop: ast.For, scope: dict[str, Any], most: int = MAX_ROUNDS) -> range | None:
         """Return the numbers that a loop counts, if they are known and few, and nothing leaves it."""
         call = loop.iter
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "range":
@@ -129,7 +130,7 @@ class Interpreter(AssignmentEvaluator):
         if len(numbers) != len(bounds) or not 1 <= len(numbers) <= 2 or loop.orelse or leaves:
             return None
         counted = range(*numbers)
-        return counted if len(counted) <= MAX_ROUNDS and isinstance(loop.target, ast.Name) else None
+        return counted if len(counted) <= most and isinstance(loop.target, ast.Name) else None
 
     def with_rank(self, value: Any) -> Any:
         """Return a number of dimensions that every call has as that number."""
@@ -173,12 +174,51 @@ class Interpreter(AssignmentEvaluator):
     def repeated(self, loop: ast.For, rounds: range, scope: dict[str, Any]) -> Any:
         """Run a loop whose numbers are known; return what it returns."""
         assert isinstance(loop.target, ast.Name)
+        runs, firsts = [self.outcome.runs], [len(self.outcome.calls)]
         for number in rounds:
             scope[loop.target.id] = Constant(number)
             result = self.block(loop.body, scope)
             if result is not NOTHING:
                 return result
+            firsts.append(len(self.outcome.calls))
+            runs.append(self.outcome.runs)
+        self.join_rounds(runs, firsts)
         return NOTHING
+
+    def settled(self, loop: ast.For, scope: dict[str, Any]) -> bool:
+        """Run a loop of many rounds, after each of which the variables are the same; return whether it is one."""
+        if not self.rounds(loop, scope, most=2**31):
+            return False
+        assert isinstance(loop.target, ast.Name)
+        inner, states = dict(scope), []
+        runs, firsts = [self.outcome.runs], [len(self.outcome.calls)]
+        for _ in range(2):
+            inner[loop.target.id] = UNKNOWN
+            result = self.block(loop.body, inner)
+            firsts.append(len(self.outcome.calls))
+            runs.append(self.outcome.runs)
+            states.append(dict(inner))
+        if result is not NOTHING or states[0] != states[1]:
+            del self.outcome.calls[firsts[0] :]
+            self.outcome.runs = runs[0]
+            return False
+        scope.update(inner)
+        self.join_rounds(runs, firsts)
+        return True
+
+    def join_rounds(self, runs: list[tuple[int, int]], firsts: list[int]) -> None:
+        """Count the calls of a loop's rounds as one if each round makes the tensors that it passes, but for arguments.
+
+        Args:
+            runs: Numbers of calls before the loop and after each round.
+            firsts: Numbers of recorded calls before the loop and after each round.
+        """
+        rounds = [self.outcome.calls[start:stop] for start, stop in pairwise(firsts)]
+        memory = [{one for _, values in calls for v in values for one in self.memory_of(v)} for calls in rounds]
+        shared = any(isinstance(one, int) for a, b in pairwise(memory) for one in a & b)
+        if len(rounds) > 1 and runs[1] != runs[0] and not shared and all(calls == rounds[0] for calls in rounds):
+            del self.outcome.calls[firsts[0] : firsts[-2]]
+            self.outcome.runs, self.outcome.repeats = runs[1], True
 
     def watch_inside(self, statement: ast.stmt, scope: dict[str, Any]) -> None:
         """Record watched calls in a loop, with what it assigns unknown."""
@@ -188,7 +228,9 @@ class Interpreter(AssignmentEvaluator):
             if isinstance(one, ast.Call):
                 name = self.watched(called_name(one), one)
                 if name is not None:
-                    self.outcome.calls.append((name, tuple(self.value(a, inner) for a in one.args[1:])))
+                    least, _ = self.outcome.runs
+                    self.watch(name, [self.value(a, inner) for a in one.args[1:]])
+                    self.outcome.runs = least, self.outcome.runs[1] + 1  # any number of rounds
 
     def branch(self, one: ast.If, rest: list[ast.stmt], scope: dict[str, Any]) -> Any:
         condition = truth(self.value(one.test, scope))
@@ -197,9 +239,10 @@ class Interpreter(AssignmentEvaluator):
             return _CONTINUE if result is NOTHING else result
         then_scope, else_scope = dict(scope), dict(scope)
         self.conditional += 1
-        before = dict(self.outcome.read)
+        before, runs = dict(self.outcome.read), self.outcome.runs
         then = self.block(one.body, then_scope)
         then_read, self.outcome.read = self.outcome.read, dict(before)
+        then_runs, self.outcome.runs = self.outcome.runs, runs
         otherwise = self.block(one.orelse, else_scope)
         self.conditional -= 1
         self.merge_reads(then_read, then is RAISED, otherwise is RAISED, then_scope, else_scope)
@@ -212,27 +255,44 @@ class Interpreter(AssignmentEvaluator):
             scope.update(taken)
             if then is RAISED:
                 self.learn(negated(condition))
+            else:
+                self.outcome.runs = then_runs
             return _CONTINUE if result is NOTHING else result
         if then is NOTHING and otherwise is NOTHING:
             for name in {*then_scope, *else_scope}:
                 scope[name] = self.merged(condition, then_scope.get(name, UNKNOWN), else_scope.get(name, UNKNOWN))
+            self.merge_runs(condition, then_runs, self.outcome.runs)
             return _CONTINUE
         self.conditional += 1
-        before = dict(self.outcome.read)
+        before, else_runs = dict(self.outcome.read), self.outcome.runs
         if then is NOTHING:
+            self.outcome.runs = then_runs
             then = self.block(rest, then_scope)
+            then_runs = self.outcome.runs
         elif otherwise is NOTHING:
             otherwise = self.block(rest, else_scope)
+            else_runs = self.outcome.runs
         self.conditional -= 1
         if then is not RAISED and otherwise is not RAISED:
             self.outcome.read = before
+            self.merge_runs(condition, then_runs, else_runs)
         if then is RAISED:
+            self.outcome.runs = else_runs
             return otherwise
         if otherwise is RAISED:
+            self.outcome.runs = then_runs
             return then
         then = Constant(None) if then is NOTHING else then
         otherwise = Constant(None) if otherwise is NOTHING else otherwise
         return self.merged(condition, then, otherwise)
+
+    def merge_runs(self, condition: Any, then: tuple[int, int], otherwise: tuple[int, int]) -> None:
+        """Keep the numbers of calls of both branches; a branch for empty tensors has nothing to compute."""
+        if is_emptiness(condition) and not then[1]:
+            then = otherwise
+        if is_emptiness(negated(condition)) and not otherwise[1]:
+            otherwise = then
+        self.outcome.runs = min(then[0], otherwise[0]), max(then[1], otherwise[1])
 
     def merged(self, condition: Any, then: Any, otherwise: Any) -> Any:
         """Return the value of a variable, or of a function, after a branch."""

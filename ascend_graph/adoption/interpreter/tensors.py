@@ -81,9 +81,10 @@ def new_tensor(
         )
     if isinstance(sizes, Constant | SizeValue | ArgumentValue | Operation | Property):
         sizes = Sizes((sizes,))
-    if not isinstance(sizes, Sizes | Assembled) or not is_known(sizes) or not is_known(made.dtype):
-        return UNKNOWN
-    return NewTensor(sizes, made.dtype, on_host=not made.on_device)
+    if isinstance(sizes, Sizes | Assembled | Unknown):
+        # One of unknown sizes is known to be a tensor of its own.
+        return NewTensor(sizes, made.dtype, on_host=not made.on_device)
+    return UNKNOWN
 
 
 def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
@@ -91,10 +92,15 @@ def new_like(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
     if not arguments or {*keywords} - {"dtype", "device"}:
         return UNKNOWN
     owner = arguments[0]
+    if isinstance(owner, Choice):
+        then, otherwise = (new_like([one, *arguments[1:]], keywords) for one in (owner.then, owner.otherwise))
+        return choice(owner.condition, then, otherwise)
     if isinstance(owner, Input):
+        if owner.contiguous is None:
+            return UNKNOWN
         dtype: Any = DtypeOf(owner.name)
         sizes: Any = Sizes((Slice(owner.name),))
-        like = owner.name
+        like = "" if owner.contiguous else owner.name
     elif isinstance(owner, NewTensor):
         dtype, sizes, like = owner.dtype, owner.sizes, owner.like
     else:

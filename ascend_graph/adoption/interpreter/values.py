@@ -30,9 +30,11 @@ UNDEFINED = Undefined()
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function that was written in place, without references to what is outside."""
+    """A function that was written in place."""
 
     text: str
+    #: The variables outside of it that it may change.
+    writes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Input:
     """A tensor argument, or a list of tensors."""
 
     name: str
+    #: True if its memory was made contiguous, None if that depends on the call. Its values are those of the argument.
+    contiguous: bool | None = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class SizeValue:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """Property of a tensor argument: ``rank``, ``numel``, ``present``, ``stride:0``, ``strides``, ``len``."""
+    """Property of a tensor argument: ``rank``, ``numel``, ``present``, ``contiguous``, ``stride:0``, ``strides``, ``len``."""
 
     tensor: str
     what: str
@@ -258,6 +262,12 @@ def cause_of(value: Any) -> str:
 
 def assumed(value: Any, condition: Any, opposite: Any) -> Any:
     """Return a value where a condition holds, and its opposite does not."""
+    if isinstance(value, DtypeOf) and isinstance(condition, Operation) and condition.operator == "==":
+        left, right = condition.operands
+        same = (
+            {left: right, right: left}.get(value) if isinstance(left, DtypeOf) or isinstance(right, DtypeOf) else None
+        )
+        return same if isinstance(same, Dtype) else value
     if isinstance(value, Choice):
         if condition == value.condition:
             return assumed(value.then, condition, opposite)
@@ -301,7 +311,9 @@ def allocations(value: Any) -> tuple[int, ...]:
 
 
 def without_strides(value: Any) -> Any:
-    """Return a value whose new tensors have shapes and dtypes alone."""
+    """Return a value whose tensors have shapes and dtypes alone, arguments that are returned, too."""
+    if isinstance(value, Input):
+        return NewTensor(Sizes((Slice(value.name),)), DtypeOf(value.name))
     if isinstance(value, NewTensor):
         return NewTensor(value.sizes, value.dtype, on_host=value.on_host)
     if isinstance(value, Choice):

@@ -13,6 +13,7 @@ from ascend_graph.adoption.interpreter.tensors import is_tensor
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     ArgumentValue,
+    Closure,
     Element,
     Input,
     NewTensor,
@@ -64,6 +65,26 @@ def changed_names(parameters: Iterable[str], statements: Iterable[ast.stmt]) -> 
                 given = one.args if one.func.id == FORGET else one.args[:1]
                 found |= {inner.id for inner in given if isinstance(inner, ast.Name)}
     return frozenset(found | {name for name, count in stored.items() if count > 1})
+
+
+def written_names(nodes: Iterable[ast.stmt]) -> set[str]:
+    """Return the variables that statements assign, or change by a method.
+
+    >>> sorted(written_names(ast.parse("m = n; v.append(m); n.size(0)").body))
+    ['m', 'v']
+    """
+    found = set()
+    for one in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+            found.add(one.id)
+        elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name):
+            found.add(one.value.id)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in (FORGET, SET_ITEM):
+            given = one.args if one.func.id == FORGET else one.args[:1]
+            found |= {inner.id for inner in given if isinstance(inner, ast.Name)}
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING:
+            found |= {inner.id for inner in [one.func.value] if isinstance(inner, ast.Name)}
+    return found
 
 
 def mutated_names(statements: Iterable[ast.stmt]) -> frozenset[str]:
@@ -144,6 +165,7 @@ def forget_assigned(statement: ast.stmt, scope: dict[str, Any]) -> None:
 
 def forget_numbers(arguments: list[ast.expr], values: list[Any], scope: dict[str, Any]) -> None:
     """Make what an unknown function may take by reference unknown; kernels do not resize their tensors."""
+    forget_names([ast.Name(name) for one in values if isinstance(one, Closure) for name in one.writes], scope)
     tensors = Input | Element | NewTensor
     forget_written(arguments, [n for n, one in enumerate(values) if not isinstance(one, tensors)], scope)
 

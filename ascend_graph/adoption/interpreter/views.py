@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ascend_graph.adoption.interpreter.sizes import with_inferred_size
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
     Constant,
@@ -41,7 +43,8 @@ def viewed(owner: Any, name: str, arguments: list[Any]) -> Any:
     numbers = [one.value if isinstance(one, Constant) else None for one in arguments]
     if name in ("view", "reshape"):
         sizes = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], Sizes) else Sizes(tuple(arguments))
-        if not is_known(sizes) or any(isinstance(one, Constant) and one.value == -1 for one in sizes.items):
+        sizes = with_inferred_size(sizes, _sizes(owner)) if is_known(sizes) else sizes
+        if not is_known(sizes):
             return UNKNOWN
         if isinstance(owner, NewTensor) and owner.view is None and not owner.like:
             return NewTensor(sizes, owner.dtype)
@@ -59,7 +62,9 @@ def viewed(owner: Any, name: str, arguments: list[Any]) -> Any:
 
 
 def contiguous(owner: Any) -> Any:
-    """Return a tensor with the same values whose memory is contiguous; an argument is taken as it is."""
+    """Return a tensor with the same values whose memory is contiguous; an argument stays one."""
+    if isinstance(owner, Input):
+        return replace(owner, contiguous=True)
     if isinstance(owner, NewTensor) and (owner.view is not None or owner.like):
         return NewTensor(owner.sizes, owner.dtype)
     return owner
@@ -103,7 +108,11 @@ def _copied(owner: Any, name: str, arguments: list[Any]) -> Any:
     if name == "detach" or (dtype == _dtype(owner) and name != "clone"):
         return owner if isinstance(owner, NewTensor) else _view(owner, "detach", (), _sizes(owner))
     if isinstance(owner, Input):
-        return NewTensor(_sizes(owner), dtype, owner.name)
+        return (
+            UNKNOWN
+            if owner.contiguous is None
+            else NewTensor(_sizes(owner), dtype, "" if owner.contiguous else owner.name)
+        )
     if owner.view is not None:
         # A copy keeps the order of the dimensions in memory.
         return NewTensor(owner.sizes, dtype, view=(owner, "to", (dtype,)))

@@ -32,12 +32,23 @@ class UncertainError(Exception):
     """Reason why no relation is written."""
 
 
+def comes_from_data(value: Any) -> bool:
+    """Return whether a size is read from the values of a tensor."""
+    if isinstance(value, Several):
+        return any(map(comes_from_data, value.items))
+    cause = cause_of(value)
+    return (
+        any(cause.endswith(f".{one}()") for one in OF_DATA)
+        or re.search(r"\.(?:data_ptr|accessor)\b", cause) is not None
+    )
+
+
 def not_followed(value: Any) -> UncertainError:
     """Return the reason why a value has no relation: the expression that is not followed, where it is known."""
     cause = cause_of(value)
     if not cause:
         return UncertainError("its size or dtype is not stated in a form that is understood")
-    if any(cause.endswith(f".{one}()") for one in OF_DATA):
+    if comes_from_data(value):
         return UncertainError(
             f"its size comes from the data, `{cause}`; write its largest size in a relation, as in x[n] -> y[k] where k <= n"
         )

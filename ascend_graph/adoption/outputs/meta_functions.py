@@ -141,7 +141,10 @@ class _Writer:
     def view(self, value: NewTensor) -> str:
         assert value.view is not None
         base, name, arguments = value.view
-        owner = base.name if isinstance(base, Input) else self.tensor(base)
+        if isinstance(base, Input) and base.contiguous is None:
+            raise UncertainError(f"the memory of {base.name} is contiguous in some calls")
+        copied = ".contiguous()" if getattr(base, "contiguous", False) else ""
+        owner = f"{base.name}{copied}" if isinstance(base, Input) else self.tensor(base)
         if name in ("view", "reshape", "permute"):
             return f"{owner}.{name}({self.sizes(arguments[0])})"
         if name == "to":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.interpreter.conditions import combined
@@ -26,7 +27,10 @@ from ascend_graph.adoption.interpreter.values import (
 )
 from ascend_graph.adoption.outputs.input_patterns import InputPatterns, UncertainError, not_followed
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
+from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import RelationError, parse_relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
+from ascend_graph.shapes.syntax import Like
 
 _KEYWORDS = frozenset(
     {"if", "else", "and", "or", "not", "in", "is", "like", "where", "None", "True", "False", "min", "max", "sum", "len"}
@@ -74,6 +78,28 @@ def undeclared_aliases(computed: Outcome, schema: OpSchema) -> list[str]:
     ]
 
 
+def with_own_dtypes(relation: str | None, prototype: OpPrototype) -> str | None:
+    """Return a relation that says ``y like x: x`` where the prototype would give y another dtype than that of x.
+
+    Raises:
+        RelationError: The relation says a dtype that the prototype does not list.
+    """
+    if relation is None or relation == "->":
+        return relation
+    parsed = parse_relation(relation)
+    completed = complete_relation(prototype, parsed)
+    if completed == parsed:
+        return relation
+    tensors = []
+    for tensor in parsed.output_tensors:
+        alternatives = tuple(
+            replace(one, dtype=one.shape.input) if isinstance(one.shape, Like) and one.dtype is None else one
+            for one in tensor.alternatives
+        )
+        tensors.append(replace(tensor, alternatives=alternatives))
+    return str(replace(parsed, output_tensors=tuple(tensors)))
+
+
 def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str:
     """Return the shape relation of a function's outcome.
 
@@ -101,6 +127,12 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
         raise UncertainError(NOTHING_RETURNED)
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
+    items = [
+        NewTensor(Sizes((Slice(one.name),)), DtypeOf(one.name))
+        if isinstance(one, Input) and one.contiguous and declared.alias_of is None
+        else one
+        for one, declared in zip(items, schema.returns, strict=True)
+    ]
     writer = InputPatterns(schema, outcome.ranks, outcome.hints)
     writer.taken = {a.name for a in schema.arguments} | {*names} | _KEYWORDS
     for item, name in zip(items, names, strict=True):
