@@ -33,7 +33,9 @@ for (int i = 0; i < 4; ++i) {
 RIGHT = {
     "flags": GOOD,
     "barriers": IN + "PipeBarrier<PIPE_ALL>();" + DOUBLE + "pipe_barrier(PIPE_ALL);" + OUT,
-    "intrinsics": IN + "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID3); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID3);" + DOUBLE + DOUBLED + OUT,
+    "intrinsics": (
+        IN + "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID3); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID3);" + DOUBLE + DOUBLED + OUT
+    ),
     "queues": QUEUES % "Add(r, q, q, 16);",
     "one queue through": (
         "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> through; pipe.InitBuffer(through, 1, 256);"
@@ -49,36 +51,46 @@ RIGHT = {
     ),
     "rows that another pipe leaves out": (
         "Duplicate(b[8], 0.0f, uint64_t(8), 2, 1, 2);"
-        "DataCopy(b, x, DataCopyParams(2, 1, 0, 1)); PipeBarrier<PIPE_ALL>(); Add(b, b, b, 32); PipeBarrier<PIPE_ALL>();"
+        "DataCopy(b, x, DataCopyParams(2, 1, 0, 1));"
     ),
     "copies to the same place, one after the other": GOOD + "PipeBarrier<PIPE_MTE3>(); DataCopy(z, b, 64);",
     "sums of copies": (
-        IN + IN_DONE + DOUBLE + DOUBLED + "SetAtomicAdd<float>(); DataCopy(z, b, 32); DataCopy(z, b, 32); SetAtomicNone();"
+        IN + IN_DONE + DOUBLE + DOUBLED
+        + "SetAtomicAdd<float>(); DataCopy(z, b, 32); DataCopy(z, b, 32); SetAtomicNone();"
     ),
     "a flag of all blocks": (
         GOOD + "CrossCoreSetFlag<0, PIPE_MTE3>(0); CrossCoreWaitFlag(0); DataCopy(a[128], z, 64);"
     ),
     "a flag for later": (
         "SetFlag<HardEvent::V_MTE2>(1);"
-        "for (int i = 0; i < 2; ++i) { WaitFlag<HardEvent::V_MTE2>(1);" + IN + IN_DONE + DOUBLE + "SetFlag<HardEvent::V_MTE2>(1); }"
+        "for (int i = 0; i < 2; ++i) { WaitFlag<HardEvent::V_MTE2>(1);"
+        + IN + IN_DONE + DOUBLE + "SetFlag<HardEvent::V_MTE2>(1); }"
         "WaitFlag<HardEvent::V_MTE2>(1);" + DOUBLED + OUT
     ),
     "written and read back through global memory": (
-        GOOD + "SetFlag<HardEvent::MTE3_MTE2>(0); WaitFlag<HardEvent::MTE3_MTE2>(0); DataCopy(a, z, 64);" + IN_DONE + "Adds(b, a, 0.0f, 64);"
+        GOOD + "SetFlag<HardEvent::MTE3_MTE2>(0); WaitFlag<HardEvent::MTE3_MTE2>(0);"
+        + "DataCopy(a, z, 64);" + IN_DONE + "Adds(b, a, 0.0f, 64);"
     ),
 }  # fmt: skip
 HAZARDS = {
     "a copy is not there yet": (
         IN + DOUBLE,
-        r"Add reads a source on pipe V and does not wait for pipe MTE2, on which DataCopy \[.*kernel.asc:\d+\] writes the same bytes of "
-        r"the unified buffer. Write SetFlag<HardEvent::MTE2_V>\(id\) after that and WaitFlag<HardEvent::MTE2_V>\(id\) before this",
+        r"Add reads a source on pipe V and does not wait for pipe MTE2, on which DataCopy \[.*kernel.asc:\d+\] writes "
+        r"the same bytes of the unified buffer. Write SetFlag<HardEvent::MTE2_V>\(id\) after that and "
+        r"WaitFlag<HardEvent::MTE2_V>\(id\) before this",
     ),
-    "a result is not there yet": (IN + IN_DONE + DOUBLE + OUT, r"DataCopy reads src on pipe MTE3 and does not wait for pipe V, on which Add"),
+    "a result is not there yet": (
+        IN + IN_DONE + DOUBLE + OUT,
+        r"DataCopy reads src on pipe MTE3 and does not wait for pipe V, on which Add",
+    ),
     "a source is still read": (
         IN + IN_DONE + DOUBLE + IN,
         r"DataCopy writes dst on pipe MTE2 and does not wait for pipe V, on which Add \[.*\] reads the same bytes",
     ),
-    "a flag between other pipes": (IN + "SetFlag<HardEvent::MTE2_MTE3>(0); WaitFlag<HardEvent::MTE2_MTE3>(0);" + DOUBLE, "Add reads a source on pipe V"),
+    "a flag between other pipes": (
+        IN + "SetFlag<HardEvent::MTE2_MTE3>(0); WaitFlag<HardEvent::MTE2_MTE3>(0);" + DOUBLE,
+        "Add reads a source on pipe V",
+    ),
     "a barrier of one pipe": (IN + "PipeBarrier<PIPE_MTE2>();" + DOUBLE, "Add reads a source on pipe V"),
     "a flag that was set too early": (
         "SetFlag<HardEvent::MTE2_V>(0);" + IN + "WaitFlag<HardEvent::MTE2_V>(0);" + DOUBLE,
@@ -90,7 +102,8 @@ HAZARDS = {
     ),
     "global memory that is read back": (
         GOOD + "DataCopy(a[128], z, 64);",
-        r"DataCopy reads src on pipe MTE2 and does not wait for pipe MTE3, on which DataCopy \[.*\] writes the same bytes of global memory",
+        r"DataCopy reads src on pipe MTE2 and does not wait for pipe MTE3, on which DataCopy \[.*\] writes "
+        r"the same bytes of global memory",
     ),
     "a flag of all blocks that another pipe sets": (
         GOOD + "CrossCoreSetFlag<0, PIPE_MTE2>(0); CrossCoreWaitFlag(0); DataCopy(a[128], z, 64);",
@@ -104,23 +117,32 @@ HAZARDS = {
         IN + IN_DONE + "Add(b, a, a[64], 64);",
         r"Add reads a source, bytes 256 to 512 of the unified buffer, which nothing wrote",
     ),
-    "a result that nothing wrote": (IN + "PipeBarrier<PIPE_ALL>();" + OUT, r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote"),
+    "a result that nothing wrote": (
+        IN + "PipeBarrier<PIPE_ALL>();" + OUT,
+        r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote",
+    ),
     "copies to the same place": (
         GOOD + "DataCopy(z, b, 64);",
-        r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of global memory on the same "
-        r"pipe: copies may pass one another. Write PipeBarrier<PIPE_MTE3>\(\) between the two",
+        r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of global "
+        r"memory on the same pipe: copies may pass one another. Write PipeBarrier<PIPE_MTE3>\(\) between the two",
     ),
-    "copies from two places to one": (IN + IN, r"DataCopy writes dst on pipe MTE2 and does not wait for DataCopy .* PipeBarrier<PIPE_MTE2>"),
+    "copies from two places to one": (
+        IN + IN,
+        r"DataCopy writes dst on pipe MTE2 and does not wait for DataCopy .* PipeBarrier<PIPE_MTE2>",
+    ),
 }  # fmt: skip
 FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
-SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*kernel.asc:\d+\], and neither waits"
+SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*\], and neither waits"
 #: What two blocks write.
 BLOCKS = {
     "their own halves": ("DataCopy(z[block * 32], b, 32);", ""),
     "a whole block into the other's half": ("DataCopy(z[block * 28], b, 32);", SHARED),
     "rows of one another": ("DataCopy(z[block * 8], b, DataCopyParams(4, 1, 0, 1));", ""),
     "the same sum": ("SetAtomicAdd<float>(); DataCopy(z, b, 32); SetAtomicNone();", ""),
-    "the same before and after all wait": ("if (block == 0) DataCopy(z, b, 32); SyncAll<true>(); if (block == 1) DataCopy(z, b, 32);", ""),
+    "the same before and after all wait": (
+        "if (block == 0) DataCopy(z, b, 32); SyncAll<true>(); if (block == 1) DataCopy(z, b, 32);",
+        "",
+    ),
     "the same after all wait": ("SyncAll<true>(); DataCopy(z[block * 28], b, 32);", SHARED),
     "one after the other": (
         "TBuf<> other; pipe.InitBuffer(other, 256); GlobalTensor<int32_t> g; auto u = other.Get<int32_t>();"
