@@ -123,8 +123,8 @@ HAZARDS = {
     ),
     "copies to the same place": (
         GOOD + "DataCopy(z, b, 64);",
-        r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of global "
-        r"memory on the same pipe: copies may pass one another. Write PipeBarrier<PIPE_MTE3>\(\) between the two",
+        r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of "
+        r"global memory on the same pipe: copies may pass one another. Write PipeBarrier<PIPE_MTE3>\(\) between the two",
     ),
     "copies from two places to one": (
         IN + IN,
@@ -132,7 +132,7 @@ HAZARDS = {
     ),
 }  # fmt: skip
 FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
-SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*\], and neither waits"
+SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*\], and neither"
 #: What two blocks write.
 BLOCKS = {
     "their own halves": ("DataCopy(z[block * 32], b, 32);", ""),
