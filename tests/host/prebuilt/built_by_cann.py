@@ -22,7 +22,8 @@ REG_OP(DoubledInPlace)
     .OP_END_FACTORY_REG(DoubledInPlace)
 """
 DECLARATION = """
-aclnnStatus aclnnDoubledGetWorkspaceSize(const aclTensor *x, int64_t mode, const aclTensor *out, uint64_t *workspaceSize,
+aclnnStatus aclnnDoubledGetWorkspaceSize(const aclTensor *x, int64_t mode, const aclTensor *out,
+    uint64_t *workspaceSize,
     aclOpExecutor **executor);
 aclnnStatus aclnnDoubled(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 aclnnStatus aclnnDoubledInPlaceGetWorkspaceSize(aclTensor *xRef, int64_t mode, uint64_t *workspaceSize,
