@@ -30,8 +30,7 @@ def define_from_function(schema: str, function: str | Callable[..., Any]) -> Any
 
     pybind11 binds functions without a schema, which no graph can hold. The operator made here has one: pass it to
     :func:`ascend_graph.register_kernel` or :func:`ascend_graph.register_op` as ``eager=``. The function gets the arguments
-    by position, keyword-only ones too, with their defaults filled in. It computes for tensors on the NPU. A call whose
-    result lies in the memory of an argument is refused, but for what the schema returns as ``Tensor(a!)``.
+    by position, keyword-only ones too, with their defaults filled in. It computes for tensors on the NPU, in new memory.
 
     Args:
         schema: The schema with its namespace, ``"mine::scale(Tensor x, float by) -> Tensor"``. Arguments that the function

@@ -45,7 +45,6 @@ def register_batching(overload: Any, independent: IndependentDims | None) -> Lib
 def batching_rule(overload: Any, independent: IndependentDims | None) -> Callable[..., Any]:
     """Build the rule for ``torch.library.register_vmap``: use an independent dimension, or else a loop."""
     schema = overload._schema
-    written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
 
     def rule(info: Any, in_dims: Sequence[int | None], /, *args: Any, **kwargs: Any) -> Any:
         values = bind(schema, args, kwargs)
@@ -55,8 +54,7 @@ def batching_rule(overload: Any, independent: IndependentDims | None) -> Callabl
             raise RuntimeError(
                 f'vmap: {schema.name} is random: call torch.vmap with randomness="different", not {info.randomness!r}'
             )
-        lists = [n for n, d in dims.items() if not isinstance(d, int)]
-        if independent is not None and not lists:
+        if independent is not None and all(isinstance(d, int) for d in dims.values()):
             moved = {n: values[n].movedim(d, 0) for n, d in dims.items()}
             ranks = {n: r if r is None else r - (n in dims) for n, r in ranks_of(values).items()}
             call = Arguments(independent, schema, values, ranks)
@@ -69,42 +67,50 @@ def batching_rule(overload: Any, independent: IndependentDims | None) -> Callabl
                         for o, axis, split in zip(outputs_of(overload, schema, given), axes, parts, strict=True)
                     ]
                     return _returned(outputs, axes)
-        if written:
-            _check_written(schema.name, written, values, dims)
-            reason, instead = (
-                f"it writes to {', '.join(written)}",
-                "call it once, outside of torch.vmap, with all that is mapped",
-            )
-        elif lists:
-            reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
-            instead = "map tensors that are not in lists"
-        elif independent is None:
-            reason, instead = "it returns a list", "an operator that returns one tensor"
-        else:
-            reason = f"none of its independent dimensions ({independent.written}) is in all of {', '.join(dims)} and in every output of {independent.relation}"
-            instead = "declare one in batch=, or map all tensors that have it"
-        if schema.returns and not info.batch_size:
-            raise RuntimeError(
-                f"vmap: {schema.name}: the mapped dimension has size 0; expected at least 1, for without a call the shapes of "
-                "outputs are not known"
-            )
-        warnings.warn(
-            f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}. The result is right. Write for one call: {instead}",
-            VmapLoopWarning,
-            stacklevel=2,
-        )
-        single = [
-            outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})
-            for number in range(info.batch_size)
-        ]
-        if not schema.returns:
-            return None, None
-        outputs, axes = [_stacked(some) for some in zip(*single, strict=True)], [0] * len(schema.returns)
-        for position, (name, dim) in _returned_arguments(schema, dims).items():
-            outputs[position], axes[position] = values[name], dim
-        return _returned(outputs, axes)
+        return _loop(overload, independent, info.batch_size, values, dims)
 
     return rule
+
+
+def _loop(
+    overload: Any, independent: IndependentDims | None, size: int, values: dict[str, Any], dims: Mapping[str, Any]
+) -> Any:
+    """Call an operator once per index of the mapped dimension; warn of it."""
+    schema = overload._schema
+    written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    lists = [n for n, d in dims.items() if not isinstance(d, int)]
+    if written:
+        _check_written(schema.name, written, values, dims)
+        reason = f"it writes to {', '.join(written)}"
+        instead = "call it once, outside of torch.vmap, with all that is mapped"
+    elif lists:
+        reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
+        instead = "map tensors that are not in lists"
+    elif independent is None:
+        reason, instead = "it returns a list", "an operator that returns one tensor"
+    else:
+        reason = f"none of its independent dimensions ({independent.written}) is in all of {', '.join(dims)} and in every output of {independent.relation}"
+        instead = "declare one in batch=, or map all tensors that have it"
+    if schema.returns and not size:
+        raise RuntimeError(
+            f"vmap: {schema.name}: the mapped dimension has size 0; expected at least 1, for without a call the shapes of "
+            "outputs are not known"
+        )
+    warnings.warn(
+        f"torch.vmap calls {schema.name} {size} times: {reason}. The result is right. Write for one call: {instead}",
+        VmapLoopWarning,
+        stacklevel=3,
+    )
+    single = [
+        outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})
+        for number in range(size)
+    ]
+    if not schema.returns:
+        return None, None
+    outputs, axes = [_stacked(some) for some in zip(*single, strict=True)], [0] * len(schema.returns)
+    for position, (name, dim) in _returned_arguments(schema, dims).items():
+        outputs[position], axes[position] = values[name], dim
+    return _returned(outputs, axes)
 
 
 def _check_written(operator: str, written: Sequence[str], values: Mapping[str, Any], dims: Mapping[str, Any]) -> None:
