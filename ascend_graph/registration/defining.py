@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from ascend_graph.binding.op_schema import SchemaError, single_overload
+from ascend_graph.binding.op_schema import OpSchema, SchemaError, single_overload
 from ascend_graph.binding.schema_text import parse_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.request import RegistrationError
+from ascend_graph.registration.writing.layouts import are_apart, layout_of
 from ascend_graph.registration.writing.unstated_writes import check_marks
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*(?:\(\))?)*")
@@ -29,7 +30,7 @@ def define_from_function(schema: str, function: str | Callable[..., Any]) -> Any
 
     pybind11 binds functions without a schema, which no graph can hold. The operator made here has one: pass it to
     :func:`ascend_graph.register_kernel` or :func:`ascend_graph.register_op` as ``eager=``. The function gets the arguments
-    by position, keyword-only ones too, with their defaults filled in. It computes for tensors on the NPU.
+    by position, keyword-only ones too, with their defaults filled in. It computes for tensors on the NPU, in new memory.
 
     Args:
         schema: The schema with its namespace, ``"mine::scale(Tensor x, float by) -> Tensor"``. Arguments that the function
@@ -141,20 +142,51 @@ def _kernel(
     """Return the kernel that calls the function; it is imported once."""
     if isinstance(function, torch._ops.OpOverload):
         return function
-    returns = len(parse_schema(schema).returns)
-    lists = any(one.list_depth for one in parse_schema(schema).returns)
+    read = parse_schema(schema)
+    returns = len(read.returns)
+    lists = any(one.list_depth for one in read.returns)
     held: list[Callable[..., Any]] = [] if isinstance(function, str) else [function]
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if not held:
             held.append(_imported(name, str(function)))
-        result = held[0](*filled(args, kwargs))
+        given = filled(args, kwargs)
+        result = held[0](*given)
         if isinstance(result, list | tuple) and not lists:
             # std::vector is a list in Python, and a schema may say how many tensors it has.
-            return tuple(result) if returns != 1 or len(result) != 1 else result[0]
+            result = tuple(result) if returns != 1 or len(result) != 1 else result[0]
+        _check_results(read, given, result if returns > 1 and isinstance(result, list | tuple) else [result])
         return result
 
     return kernel
+
+
+def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any]) -> None:
+    """Check that results share no memory with arguments and each other, as graphs take for granted.
+
+    Raises:
+        AscendGraphError: A result shares memory, and the schema does not say that it is an argument.
+    """
+    before = [(t, f"the argument {a.name}") for a, v in zip(schema.arguments, given, strict=True) for t in _tensors(v)]
+    for number, (returned, value) in enumerate(zip(schema.returns, results, strict=False)):
+        label = returned.name or f"result {number}"
+        for tensor in _tensors(value) if returned.alias_of is None else ():
+            for other, what in before:
+                if tensor.untyped_storage()._cdata == other.untyped_storage()._cdata and (
+                    tensor.dtype != other.dtype or not are_apart(layout_of(tensor), layout_of(other), bool)
+                ):
+                    raise AscendGraphError(
+                        f"{schema.qualified_name}: {label} shares memory with {what}; expected memory of its own, which graphs take "
+                        "for granted. Write: a clone() of what is returned, or Tensor(a!) for an argument that is written and "
+                        "returned, on both sides of the schema"
+                    )
+            before.append((tensor, label))
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of an argument or result with memory: itself, or the elements of a list."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [t for t in values if isinstance(t, torch.Tensor) and t.layout == torch.strided]
 
 
 def _imported(name: str, target: str) -> Callable[..., Any]:

@@ -43,7 +43,7 @@ from ascend_graph.registration.conversion.comparison import beside
 from ascend_graph.registration.conversion.converter import make_converter
 from ascend_graph.registration.cost import CostModel, register_flops
 from ascend_graph.registration.defining import unmarked_operator
-from ascend_graph.registration.dimensions.batching import register_batching
+from ascend_graph.registration.dimensions.batching import has_batching_rule, needs_loop, register_batching
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.effects import warn_of_effects
@@ -149,6 +149,11 @@ class _Planner:
     def plan_independent_dims(self, schema: torch.FunctionSchema) -> IndependentDims | None:
         """Plan the declared dimensions, with the rules of vmap and DTensor, and the number of operations."""
         request = self.request
+        by_author = (
+            request.overload is not None and self.before.batching is None and has_batching_rule(request.overload)
+        )
+        if request.batch is None and not by_author and needs_loop(schema):
+            self.changes.batching = HandleChange(lambda: register_batching(self.overload, None), stacks=False)
         if request.batch is None and not request.reduce and request.flops is None:
             return None
         if self.relation is None:

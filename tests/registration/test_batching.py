@@ -368,3 +368,95 @@ def test_places() -> None:
     assert inputs["x"].axes == ("s[0]", "r[0]", "s[1]")
     assert outputs["y"] is not None
     assert outputs["y"].axes == ("s[0]", None, "s[1]")
+
+
+@pytest.fixture
+def undeclared() -> Iterator[Any]:
+    """Operators that PyTorch's own loop refuses, registered without ``batch=``."""
+    library = torch.library.Library("batching_undeclared", "DEF")
+    library.define("join(Tensor[] xs) -> Tensor")
+    library.define("parts(Tensor x) -> Tensor[]")
+    library.define("grow_(Tensor(a!) x, Tensor by) -> Tensor(a!)")
+    library.define("fill(Tensor(a!)[] caches, Tensor x, Tensor(b!)? last=None) -> ()")
+    library.impl("join", lambda xs: torch.cat(list(xs)), "CPU")
+    library.impl("parts", lambda x: [x[:1] * 2, x[1:] * 3], "CPU")
+    library.impl("grow_", lambda x, by: x.add_(by), "CPU")
+    library.impl("fill", fill, "CPU")
+    ops = torch.ops.batching_undeclared
+    relations = {
+        ops.join: "xs[i][n] -> y[sum(n[i])]",
+        ops.parts: lambda x: [x.new_empty(1), x.new_empty(x.shape[0] - 1)],
+        ops.grow_: "x[*s], by[*s] -> x",
+        ops.fill: "->",
+    }
+    registered = [
+        ascend_graph.register_kernel(eager=op, **{"shape" if isinstance(shape, str) else "meta": shape})
+        for op, shape in relations.items()
+    ]
+    yield ops
+    for op in registered:
+        op.unregister()
+    library._destroy()
+
+
+def fill(caches: list[torch.Tensor], x: torch.Tensor, last: torch.Tensor | None = None) -> None:
+    for cache in (*caches, *([] if last is None else [last])):
+        cache.copy_(x)
+
+
+def looped(*given: Any) -> Callable[..., Any]:
+    """Return ``torch.vmap`` of a function that announces its loop."""
+
+    def call(*tensors: torch.Tensor) -> Any:
+        with pytest.warns(VmapLoopWarning):
+            return torch.vmap(*given)(*tensors)
+
+    return call
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_lists_and_writes_are_mapped_without_a_declaration(undeclared: Any, dim: int) -> None:
+    x, row = torch.randn(3, 3), torch.randn(3)
+    each = x.movedim(dim, 0)
+    found = looped(lambda a: undeclared.join([a, row]), dim)(x)
+    torch.testing.assert_close(found, torch.cat([each, row.expand(3, 3)], 1))
+    first, rest = looped(lambda a: tuple(undeclared.parts(a)), dim)(x)
+    torch.testing.assert_close((first, rest), (each[:, :1] * 2, each[:, 1:] * 3))
+
+    written = x.clone()
+    found = looped(undeclared.grow_, (dim, None), dim)(written, row)
+    torch.testing.assert_close(found, (each + row).movedim(0, dim))
+    torch.testing.assert_close(written, found)
+
+    caches = torch.zeros(4, 3, 3)
+
+    def write(caches: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        undeclared.fill([caches[0], caches[1]], a, caches[3])
+        return caches
+
+    looped(write, (dim + 1, dim))(caches, x)
+    torch.testing.assert_close(caches, torch.stack([x, x, torch.zeros(3, 3), x]))
+
+
+def test_what_vmap_cannot_map_is_refused_by_name(undeclared: Any) -> None:
+    cache, x = torch.zeros(3), torch.randn(4, 3)
+    with pytest.raises(RuntimeError, match="writes to x, which is not mapped"):
+        torch.vmap(undeclared.grow_, (None, 0))(cache, x)
+    with pytest.raises(RuntimeError, match="writes to caches, which is not mapped"):
+        torch.vmap(lambda c, a: undeclared.fill([c, cache], a))(x.clone(), x)
+    assert not cache.any()
+    with pytest.raises(RuntimeError, match="the mapped dimension has size 0; expected at least 1"):
+        torch.vmap(lambda a: undeclared.join([a]))(torch.empty(0, 3))
+
+
+def test_a_rule_of_the_author_for_vmap_is_kept(library: None) -> None:
+    own = torch.library.Library("batching_own", "DEF")
+    own.define("join(Tensor[] xs) -> Tensor")
+    own.impl("join", lambda xs: torch.cat(list(xs)), "CPU")
+    name = "batching_own::join"
+    torch.library.register_vmap(name, lambda info, dims, xs: (torch.cat(list(xs), -1), 0), lib=own)
+    op = ascend_graph.register_kernel(eager=torch.ops.batching_own.join, shape="xs[i][n] -> y[sum(n[i])]")
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(torch.vmap(lambda a: torch.ops.batching_own.join([a, a]))(x), torch.cat([x, x], 1))
+    op.unregister()
+    own._destroy()

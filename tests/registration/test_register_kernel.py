@@ -211,3 +211,34 @@ def test_what_registering_refuses_and_keeps(ops: Any) -> None:
     assert ops.sizes(torch.empty(2, 3, device="meta")) == [2, 3]
     with pytest.raises(RegistrationError, match="pass both"):
         register_kernel(eager=ops.quantize, meta="kept")
+
+
+ALIASING = {
+    "itself(Tensor x) -> Tensor": (lambda x: x, "result 0 shares memory with the argument x"),
+    "rows(Tensor x) -> Tensor": (lambda x: x[1:], "result 0 shares memory with the argument x"),
+    "element(Tensor[] xs) -> Tensor[]": (lambda xs: [xs[0] * 2, xs[1]], "result 0 shares memory with the argument xs"),
+    "twice(Tensor x) -> (Tensor y, Tensor z)": (lambda x: (y := x * 2, y.t()), "z shares memory with y"),
+    "unsaid(Tensor(a!) x) -> Tensor": (lambda x: x.add_(1), "result 0 shares memory with the argument x"),
+}
+
+
+@pytest.mark.parametrize("schema", ALIASING)
+def test_a_function_that_returns_memory_of_its_arguments_is_refused(schema: str) -> None:
+    """Eager calls would give the caller's tensor, graphs a new one: a later write changes other values."""
+    function, match = ALIASING[schema]
+    op = ascend_graph.define_from_function(f"aliasing::{schema}", function)
+    x = torch.ones(3, 3).npu()
+    with pytest.raises(
+        ascend_graph.AscendGraphError, match=rf"{match}; expected memory of its own.* Write: a clone\(\)"
+    ):
+        op([x, x + 1] if "[]" in schema else x)
+
+
+def test_parts_of_one_new_memory_and_returned_arguments_are_results() -> None:
+    parts = ascend_graph.define_from_function(
+        "aliasing::parts(Tensor x) -> Tensor[]", lambda x: list((x * 2).chunk(3, -1))
+    )
+    grow = ascend_graph.define_from_function("aliasing::grow_(Tensor(a!) x) -> Tensor(a!)", lambda x: x.add_(1))
+    x = torch.arange(12.0).reshape(2, 6).npu()
+    torch.testing.assert_close(torch.cat(parts(x), -1), x * 2)
+    assert grow(x) is x

@@ -164,6 +164,19 @@ def views_that_repeat_what_was_written(ops: Any) -> Program:
     return run
 
 
+@program
+def parts_whose_places_are_quotients_of_sizes(ops: Any) -> Program:
+    """TorchAir's parser of symbolic places has no ``//``."""
+
+    def run(x: T, z: T) -> Any:
+        y, rows, columns = x * 2, x.shape[0] // 3, x.shape[1] // 2
+        ops.total(y[rows:], z[rows:] * 1)
+        ops.total(y[:, columns - 1 :: 2], z[:, columns - 1 :: 2] * 1)
+        return y
+
+    return run
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_compute_what_eager_calls_do(ops: SimpleNamespace, name: str, mode: Any) -> None:

@@ -1,4 +1,7 @@
-"""Rule of :func:`torch.vmap` from independent dimensions: the mapped dimension goes into one, or a loop warns."""
+"""Rule of :func:`torch.vmap` from independent dimensions: the mapped dimension goes into one, or a loop warns.
+
+Operators with lists of tensors, and operators that write, have the loop without a declaration, for PyTorch has none for them.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,27 @@ class VmapLoopWarning(UserWarning):
     """Warning that ``torch.vmap`` calls an operator once per index, as no independent dimension can be mapped."""
 
 
-def register_batching(overload: Any, independent: IndependentDims) -> LibraryHandle:
-    """Register the rule of ``torch.vmap`` for an operator."""
+def needs_loop(schema: torch.FunctionSchema) -> bool:
+    """Return whether PyTorch's own loop for ``torch.vmap`` refuses a schema: lists of tensors, or arguments that are written."""
+    if any(argument.kwarg_only for argument in schema.arguments if "Tensor" in str(argument.type)):
+        return False  # torch.library.register_vmap refuses these
+    tensors = [value for value in (*schema.arguments, *schema.returns) if "Tensor" in str(value.type)]
+    return any("List" in str(value.type) or value.alias_info is not None for value in tensors)
+
+
+def has_batching_rule(overload: Any) -> bool:
+    """Return whether an operator has a rule of ``torch.vmap``."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "FuncTorchBatched"))
+
+
+def register_batching(overload: Any, independent: IndependentDims | None) -> LibraryHandle:
+    """Register the rule of ``torch.vmap`` for an operator; the loop alone without independent dimensions."""
     library = torch.library.Library(overload.namespace, "FRAGMENT")
     torch.library.register_vmap(overload.name(), batching_rule(overload, independent), lib=library)
     return LibraryHandle(library)
 
 
-def batching_rule(overload: Any, independent: IndependentDims) -> Callable[..., Any]:
+def batching_rule(overload: Any, independent: IndependentDims | None) -> Callable[..., Any]:
     """Build the rule for ``torch.library.register_vmap``: use an independent dimension, or else a loop."""
     schema = overload._schema
 
@@ -38,8 +54,7 @@ def batching_rule(overload: Any, independent: IndependentDims) -> Callable[..., 
             raise RuntimeError(
                 f'vmap: {schema.name} is random: call torch.vmap with randomness="different", not {info.randomness!r}'
             )
-        lists = [n for n, d in dims.items() if not isinstance(d, int)]
-        if not lists:
+        if independent is not None and all(isinstance(d, int) for d in dims.values()):
             moved = {n: values[n].movedim(d, 0) for n, d in dims.items()}
             ranks = {n: r if r is None else r - (n in dims) for n, r in ranks_of(values).items()}
             call = Arguments(independent, schema, values, ranks)
@@ -52,24 +67,79 @@ def batching_rule(overload: Any, independent: IndependentDims) -> Callable[..., 
                         for o, axis, split in zip(outputs_of(overload, schema, given), axes, parts, strict=True)
                     ]
                     return _returned(outputs, axes)
-        if lists:
-            reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
-            instead = "map tensors that are not in lists"
-        else:
-            reason = f"none of its independent dimensions ({independent.written}) is in all of {', '.join(dims)} and in every output of {independent.relation}"
-            instead = "declare one in batch=, or map all tensors that have it"
-        warnings.warn(
-            f"torch.vmap calls {schema.name} {info.batch_size} times: {reason}. The result is right. Write for one call: {instead}",
-            VmapLoopWarning,
-            stacklevel=2,
-        )
-        single = [
-            outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})
-            for number in range(info.batch_size)
-        ]
-        return _returned([_stacked(some) for some in zip(*single, strict=True)], [0] * len(schema.returns))
+        return _loop(overload, independent, info.batch_size, values, dims)
 
     return rule
+
+
+def _loop(
+    overload: Any, independent: IndependentDims | None, size: int, values: dict[str, Any], dims: Mapping[str, Any]
+) -> Any:
+    """Call an operator once per index of the mapped dimension; warn of it."""
+    schema = overload._schema
+    written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    lists = [n for n, d in dims.items() if not isinstance(d, int)]
+    if written:
+        _check_written(schema.name, written, values, dims)
+        reason = f"it writes to {', '.join(written)}"
+        instead = "call it once, outside of torch.vmap, with all that is mapped"
+    elif lists:
+        reason = f"elements of {', '.join(lists)} are mapped, and a list has no independent dimensions"
+        instead = "map tensors that are not in lists"
+    elif independent is None:
+        reason, instead = "it returns a list", "an operator that returns one tensor"
+    else:
+        reason = f"none of its independent dimensions ({independent.written}) is in all of {', '.join(dims)} and in every output of {independent.relation}"
+        instead = "declare one in batch=, or map all tensors that have it"
+    if schema.returns and not size:
+        raise RuntimeError(
+            f"vmap: {schema.name}: the mapped dimension has size 0; expected at least 1, for without a call the shapes of "
+            "outputs are not known"
+        )
+    warnings.warn(
+        f"torch.vmap calls {schema.name} {size} times: {reason}. The result is right. Write for one call: {instead}",
+        VmapLoopWarning,
+        stacklevel=3,
+    )
+    single = [
+        outputs_of(overload, schema, values | {n: _at(values[n], d, number) for n, d in dims.items()})
+        for number in range(size)
+    ]
+    if not schema.returns:
+        return None, None
+    outputs, axes = [_stacked(some) for some in zip(*single, strict=True)], [0] * len(schema.returns)
+    for position, (name, dim) in _returned_arguments(schema, dims).items():
+        outputs[position], axes[position] = values[name], dim
+    return _returned(outputs, axes)
+
+
+def _check_written(operator: str, written: Sequence[str], values: Mapping[str, Any], dims: Mapping[str, Any]) -> None:
+    """Check that each call writes to memory of its own.
+
+    Raises:
+        RuntimeError: A tensor that is written is the same for all calls.
+    """
+    for name in written:
+        given, dim = values[name], dims.get(name)
+        pairs = (
+            zip(given, dim or [None] * len(given), strict=True) if isinstance(given, list | tuple) else [(given, dim)]
+        )
+        if any(value is not None and d is None for value, d in pairs):
+            raise RuntimeError(
+                f"vmap: {operator} writes to {name}, which is not mapped; expected a tensor with the mapped dimension, for each "
+                "call writes to its own part. Write: in_dims that map it, or a copy for each index"
+            )
+
+
+def _returned_arguments(schema: torch.FunctionSchema, dims: Mapping[str, Any]) -> dict[int, tuple[str, Any]]:
+    """Return the positions of returns that are written arguments, with the argument and its mapped dimension."""
+    owners = {label: a.name for a in schema.arguments if a.alias_info for label in a.alias_info.before_set}
+    found: dict[int, tuple[str, Any]] = {}
+    for position, value in enumerate(schema.returns):
+        for label in value.alias_info.before_set if value.alias_info else ():
+            if owners.get(label) in dims:
+                found[position] = (owners[label], dims[owners[label]])
+    return found
 
 
 def _is_mapped(dim: Any) -> bool:

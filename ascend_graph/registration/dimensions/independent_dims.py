@@ -138,7 +138,7 @@ def outputs_of(function: Callable[..., Any], schema: torch.FunctionSchema, value
     """Call a function with arguments by name, and return its outputs as a list."""
     args = [values[a.name] for a in schema.arguments if not a.kwarg_only]
     result = function(*args, **{a.name: values[a.name] for a in schema.arguments if a.kwarg_only})
-    return [result] if len(schema.returns) == 1 else list(result)
+    return [result] if len(schema.returns) == 1 else list(result or ())
 
 
 def ranks_of(values: Mapping[str, Any]) -> dict[str, int | None]:

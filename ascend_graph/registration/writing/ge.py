@@ -142,11 +142,24 @@ class _Call:
             return False
         if [t.base for t in tensors] != list(range(len(self.bases))):
             return False
-        return all(self.is_base(t) or _is_compact(self.bases[t.base].meta) for t in tensors)
+        views = [t for t in tensors if not self.is_base(t)]
+        return all(_is_compact(self.bases[t.base].meta) and _is_parsed(layout_of(t.meta)) for t in views)
 
     def is_base(self, tensor: _Written) -> bool:
         """Return whether a tensor covers its whole base."""
         return _same(layout_of(tensor.meta), layout_of(self.bases[tensor.base].meta))
+
+
+def _is_parsed(layout: Layout) -> bool:
+    """Return whether TorchAir's parser knows the functions in symbolic sizes, strides and offset; it lacks ``//``."""
+
+    def known(expression: Any) -> bool:
+        if expression.func.__name__ in ("Add", "Mul", "Pow"):
+            return all(map(known, expression.args))
+        return bool(expression.is_Integer or expression.is_Symbol)
+
+    values = (*layout.size, *layout.stride, layout.offset)
+    return all(isinstance(value, int) or known(value.node.expr) for value in values)
 
 
 def _read(operator: Any, kwargs: Mapping[str, Any]) -> _Call:
