@@ -194,10 +194,15 @@ def test_command_line() -> None:
             "out.so",
         ]
     )
-    assert command.options == ["-fPIC", "-std=c++17", "-O2", "-Iinc", "-I", "other", "-DA=1"]
+    own = ["-fPIC", "-std=c++17", "-O2", "-Iinc", "-I", "other", "-DA=1"]
+    assert command.options == [*own, "-DASCENDC_HOST_MANUAL_SYNC"]  # what the check of pipes asks of such a kernel
     assert command.link == ["-shared", "-lfoo", "-L", "dir", "-Wl,-z,now", "k.asc", "host.cpp", "lib.a"]
     assert [(path.name, kernel) for path, kernel in command.sources.values()] == [("k.asc", True), ("host.cpp", False)]
     assert (command.output, command.dependencies, command.shared) == ("out.so", ["-MD", "-MF", "k.d"], True)
+
+
+def test_the_last_option_says_who_adds_waits() -> None:
+    assert driver.parse(["--cce-auto-sync=off", "--cce-auto-sync=on", "--sanitizer", "a.asc"]).options == []
 
 
 @pytest.mark.parametrize("option", ["-o", "-x", "-I", "-MF", "-mllvm", "-L", "-include"])
