@@ -26,10 +26,16 @@ class Operator {
     size_t GetOutputsSize() const { return 0; }
     TensorDesc GetInputDesc(uint32_t) const { return {}; }
     TensorDesc GetOutputDesc(uint32_t) const { return {}; }
+    TensorDesc GetInputDesc(const string&) const { return {}; }
+    TensorDesc GetOutputDesc(const string&) const { return {}; }
     TensorDesc GetInputDescByName(const char_t*) const { return {}; }
     TensorDesc GetOutputDescByName(const char_t*) const { return {}; }
     template <typename T>
     graphStatus GetAttr(const char_t*, T&) const {
+        return GRAPH_FAILED;
+    }
+    template <typename T>
+    graphStatus GetAttr(const string&, T&) const {
         return GRAPH_FAILED;
     }
 };

@@ -73,7 +73,7 @@ static ge::graphStatus IsSupported(const ge::Operator& op, ge::AscendString& rea
     const ge::TensorDesc x = op.GetInputDescByName("x");
     int64_t axis = 0;
     if (op.GetAttr("axis", axis) == ge::GRAPH_SUCCESS &&
-        axis >= static_cast<int64_t>(x.GetShape().GetDimNum()))
+        axis >= static_cast<int64_t>(op.GetInputDesc("x").GetShape().GetDimNum()))  // the name as a string
         return ge::GRAPH_FAILED;
     reason = x.GetDataType() == ge::DT_FLOAT ? "" : "not for this dtype";
     return ge::GRAPH_SUCCESS;
