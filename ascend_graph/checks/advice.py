@@ -48,7 +48,7 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     (
         "runs",
         r"which block -?\d+ writes, too",
-        "blocks whose parts are no whole blocks of 32 bytes: correct each begin and count",
+        "blocks whose parts are not whole blocks of 32 bytes: correct each begin and count",
     ),
     ("runs", r"which nothing wrote", "a tile that is read before it is filled: copy or compute it first"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
