@@ -217,7 +217,7 @@ def test_a_project_with_a_kernel_builds_and_passes_its_own_test(header: Path, tm
     assert made["drafts"] == [
         "op_host/gen_add_tiling.cpp: what the kernel reads of its tiling data: total, block, tile"
     ]
-    assert made["left_out"].keys() == {"GenPick", "GenList", "GenType"}
+    assert made["left_out"].keys() == {"GenPick", "GenList", "GenWords", "GenType"}
     tiling = project / "op_host/gen_add_tiling.cpp"
     text = tiling.read_text()
     assert "does not say yet what the kernel reads" in text
