@@ -31,6 +31,7 @@ bool is_any(const char* text, std::initializer_list<const char*> all) {
 // The names that arguments of the API have.
 bool is_written(const char* api, const char* name) {
     if (std::strcmp(api, "SetValue") == 0 || std::strcmp(api, "InitOutput") == 0) return true;
+    if (std::strcmp(api, "AdjustSoftMaxRes") == 0) return std::strcmp(name, "softMaxRes") == 0;
     if (begins(name, "dst")) return std::strcmp(name, "dstOffset") != 0;
     return begins(name, "output") ||
            is_any(name, {"resForGamma", "meanLocal", "rstdLocal", "sumTensor", "maxTensor", "expMaxTensor",
