@@ -53,12 +53,13 @@ OWN = (
     UNTESTED_VARIABLE,
 )
 _DIRECTORIES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_CANN_PACKAGE_PATH")
-#: Values that torch_npu accepts; it treats others as unset.
+#: Values that are taken; others count as unset.
 _CHOICES = {
     "TASK_QUEUE_ENABLE": "012",
     "ASCEND_LAUNCH_BLOCKING": "01",
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "01",
     AUTOLOAD_VARIABLE: "01",
+    PIPES_VARIABLE: "01",
 }
 _NUMBERS = {"ASCEND_GRAPH_HOST_DEVICES": "a number of devices", "ASCEND_GRAPH_HOST_MEMORY": "a number of bytes"}
 

@@ -317,6 +317,7 @@ def test_a_package_for_another_machine(tmp_path: Path) -> None:
         ("HCCL_BUFSIZE", "200", "unset HCCL_BUFSIZE; export HCCL_BUFFSIZE=200"),
         ("ASCEND_OPP_PATH", "/nowhere", "unset ASCEND_OPP_PATH  # then source CANN's set_env.sh"),
         ("TASK_QUEUE_ENABLE", "3", "export TASK_QUEUE_ENABLE=2"),
+        ("ASCEND_GRAPH_KERNEL_PIPES", "yes", "export ASCEND_GRAPH_KERNEL_PIPES=1"),
         ("ASCEND_GRAPH_HOST_DEVICES", "two", "unset ASCEND_GRAPH_HOST_DEVICES"),
         ("ASCEND_GRAPH_HOST_MEMORY", "8GB", "unset ASCEND_GRAPH_HOST_MEMORY"),
         ("ASCEND_GRAPH_KERNEL_TIMEOUT", "soon", "unset ASCEND_GRAPH_KERNEL_TIMEOUT"),
