@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 #: By check: what most often makes it fail; and, after the colon, what to write.
 ADVICE: Mapping[str, str] = {
     "runs": "a size that the kernel does not expect: correct the line that the message names, or the tiling function",
+    "waits": "a wait that is missing in the kernel: add SetFlag and WaitFlag between the two lines, or a queue",
     "arguments": "the kernel writes or returns its input: work on a copy, or declare what it writes, Tensor(a!)",
     "repeats": "elements that are not written, or an accumulator that does not begin at 0: write the whole output",
     "reference": "another formula, or too strict a tolerance: correct one of both, or pass rtol= and atol=",
@@ -40,15 +41,23 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ("runs", r"multiple of 32", "a tail that is not a multiple of 32 bytes: copy it with DataCopyPad"),
     ("runs", r"\b0 (?:bytes|elements)", "a size of 0: return early in the kernel"),
     ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
+    *(
+        (
+            check,
+            r"which block -?\d+ writes, too",
+            "blocks whose parts are not whole blocks of 32 bytes: correct begin and count",
+        )
+        for check in ("runs", "waits")
+    ),
     (
         "runs",
         r"does not wait for pipe",
         "a wait that is missing in the kernel: add SetFlag and WaitFlag between the two lines",
     ),
     (
-        "runs",
-        r"which block -?\d+ writes, too",
-        "blocks whose parts are not whole blocks of 32 bytes: correct each begin and count",
+        "waits",
+        r"nothing set the flag",
+        "a flag that is set in another branch, or with another number: set it before each wait",
     ),
     ("runs", r"which nothing wrote", "a tile that is read before it is filled: copy or compute it first"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),

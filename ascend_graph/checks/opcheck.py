@@ -46,6 +46,7 @@ class _Check:
 #: Checks by name, in the order of a report.
 CHECKS: Mapping[str, _Check] = {
     "runs": _Check(operator_checks.runs),
+    "waits": _Check(operator_checks.waits, 12),
     "arguments": _Check(operator_checks.arguments),
     "repeats": _Check(operator_checks.repeats, 6),
     "reference": _Check(operator_checks.reference),
@@ -83,6 +84,7 @@ def opcheck(
     The checks are:
 
     - ``runs``: no kernel breaks a rule of the hardware; it always runs and is reported if it fails.
+    - ``waits``: each pipe of a kernel in Ascend C waits for the others where it must (on the host runtime).
     - ``arguments``: only what the schema declares is written or aliased.
     - ``repeats``: the same call gives the same bits, whatever was in memory before.
     - ``reference``: values equal those of ``reference``.

@@ -1,5 +1,6 @@
 """The public names of the host runtime; ``ascend_graph/host/__init__.py`` imports each on first use."""
 
+from .ascendc.pipes import pipes_checked as pipes_checked
 from .packages.build import build_operator_package as build_operator_package
 from .packages.format import OperatorPackageError as OperatorPackageError
 from .packages.format import open_package as open_package

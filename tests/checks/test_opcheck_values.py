@@ -260,7 +260,7 @@ def test_lists_of_results_have_the_tolerance_of_their_return() -> None:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package of which one kernel copies whole blocks alone, and the other halves a dimension."""
+    """A package of kernels: one copies whole blocks alone, one halves a dimension, one does not wait for a copy."""
     target = tmp_path_factory.mktemp("opp") / "judged"
     result = CliRunner().invoke(main, ["build", str(Path(__file__).parent / "judged"), "-o", str(target)])
     assert result.exit_code == 0, result.output
@@ -309,6 +309,34 @@ def test_a_kernel_that_fails_is_a_failure_with_the_rule(package: Path) -> None:
     assert [(c["check"], c["state"]) for c in alone["checks"]] == [("runs", "failed"), ("arguments", "passed")]
     assert [c["state"] for c in given["checks"]] == ["failed", "skipped"]
     assert [c["state"] for c in narrow["checks"]] == ["passed"]
+
+
+@pytest.mark.slow
+def test_a_wait_that_a_kernel_lacks_is_a_failure_though_no_number_shows_it(package: Path) -> None:
+    result = run_with(
+        package,
+        """
+        op = ascend_graph.register_op("JudgedWait", shape="x[*s] -> y[*s]")
+        checks = dict(checks=["waits", "reference"], reference=lambda x: 2 * x, raise_exception=False)
+        print(json.dumps(ascend_graph.opcheck(op, **checks).as_dict()))
+        op = ascend_graph.register_op("JudgedCopy", shape="x[*s] -> y[*s]")
+        print(json.dumps(ascend_graph.opcheck(op, [(torch.ones(8),)], checks=["waits"]).as_dict()))
+        """,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    lacking, right = (json.loads(line) for line in result.stdout.splitlines())
+    waits, reference = lacking["checks"]
+    assert (waits["state"], reference["state"]) == ("failed", "passed")
+    assert "Muls writes dst on pipe V and does not wait for pipe MTE2, on which DataCopyPad" in waits["message"]
+    assert waits["advice"].startswith("a wait that is missing in the kernel")
+    assert [c["state"] for c in right["checks"]] == ["passed"]
+
+
+def test_waits_are_asked_of_kernels_in_ascend_c_alone() -> None:
+    report = opcheck(torch.ops.aten.neg.default, [(torch.ones(3),)], checks=["waits"])
+    assert [(o.state, o.message) for o in report.outcomes] == [
+        (CheckState.SKIPPED, "the operator has no kernel in Ascend C")
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------- in

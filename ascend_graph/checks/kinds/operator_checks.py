@@ -27,6 +27,8 @@ from ascend_graph.checks.kinds.subject import (
     require_equal,
 )
 from ascend_graph.checks.results import CallResult, leaves
+from ascend_graph.environment import is_active
+from ascend_graph.host import pipes_checked
 
 #: Begin of each message about memory outside a tensor that was written.
 OUTSIDE = "bytes"
@@ -101,6 +103,17 @@ def _by_argument(subject: Subject, sample: Sample) -> list[Any]:
         else:
             values.append(sample.kwargs.get(argument.name, argument.default_value))
     return values
+
+
+def waits(subject: Subject, sample: Sample) -> None:
+    """Check that each pipe of a kernel in Ascend C waits for the pipes whose memory it uses; on a host runtime alone."""
+    if not is_active():
+        raise NotApplicable("a device does not show it; run opcheck on the host runtime")
+    subject.synchronize()
+    with pipes_checked() as launches:
+        subject.run(sample)
+        if not launches():
+            raise NotApplicable("the operator has no kernel in Ascend C")
 
 
 def repeats(subject: Subject, sample: Sample) -> None:

@@ -3,6 +3,7 @@
 #include "ascendc_host/internal/pipes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -61,6 +62,10 @@ bool pipes_are_checked = [] {
     const char* given = std::getenv("ASCEND_GRAPH_KERNEL_PIPES");
     return given != nullptr && std::strcmp(given, "1") == 0;
 }();
+// Whether reads of local memory that nothing wrote are faults, too. A kernel may compute more lanes than it
+// uses.
+static bool unset_reads_are_checked = pipes_are_checked;
+static std::atomic<uint64_t> checked_launches{0};
 
 // An instruction that used memory.
 struct Use {
@@ -313,6 +318,7 @@ class PipeOrder {
         block_writes_.push_back({begin, end, round_, mine});
     }
     void require_written(const Use& mine, const uint8_t* begin, const uint8_t* end, const char* name) const {
+        if (!unset_reads_are_checked) return;
         if (end - begin < 4 || !std::all_of(begin, end, [](uint8_t byte) { return byte == unset_byte; }))
             return;
         fail(block_, mine.where,
@@ -378,8 +384,16 @@ void begin_pipes(Block& block) {
     std::memset(block.memory(Memory::ub), unset_byte, whole_unified_buffer);
 }
 std::shared_ptr<LaunchWrites> launch_writes() {
-    return pipes_are_checked ? std::make_shared<LaunchWrites>() : nullptr;
+    if (!pipes_are_checked) return nullptr;
+    ++checked_launches;
+    return std::make_shared<LaunchWrites>();
 }
+// Switches the checks on or off between launches: that pipes wait, and that nothing unset is read.
+extern "C" void ascendcHostCheckPipes(bool waits, bool unset_reads) {
+    pipes_are_checked = waits;
+    unset_reads_are_checked = unset_reads;
+}
+extern "C" uint64_t ascendcHostCheckedLaunches() { return checked_launches; }
 void end_pipes(const Block& block, LaunchWrites* writes) {
     if (block.pipes == nullptr) return;
     block.pipes->check_flags();

@@ -197,11 +197,10 @@ def by_hand(build: Build) -> ctypes.CDLL:
 @pytest.fixture
 def checked(tools: Toolkit) -> Iterator[None]:
     """The order is checked, as ASCEND_GRAPH_KERNEL_PIPES=1 has it from the start of a process."""
-    flag = ctypes.c_bool.in_dll(tools.seam, "_ZN12ascendc_host17pipes_are_checkedE")
-    assert not flag.value
-    flag.value = True
+    assert not ctypes.c_bool.in_dll(tools.seam, "_ZN12ascendc_host17pipes_are_checkedE").value
+    tools.seam.ascendcHostCheckPipes(ctypes.c_bool(True), ctypes.c_bool(True))
     yield
-    flag.value = False
+    tools.seam.ascendcHostCheckPipes(ctypes.c_bool(False), ctypes.c_bool(False))
 
 
 @pytest.fixture

@@ -12,4 +12,9 @@ BEGIN_TILING_DATA_DEF(JudgedHalfTilingData)
 TILING_DATA_FIELD_DEF(uint32_t, total);
 END_TILING_DATA_DEF;
 REGISTER_TILING_DATA_CLASS(JudgedHalf, JudgedHalfTilingData)
+
+BEGIN_TILING_DATA_DEF(JudgedWaitTilingData)
+TILING_DATA_FIELD_DEF(uint32_t, total);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(JudgedWait, JudgedWaitTilingData)
 }  // namespace optiling
