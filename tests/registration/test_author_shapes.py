@@ -210,3 +210,52 @@ def test_the_command_compiles_a_source_and_asks_its_infer_shape(tmp_path: Path) 
     assert result.exit_code == 0, result.output
     assert "# broken_infershape: no relation: " in result.output
     assert "register_op(\"JudgedHalf\", shape='x[*s, n] -> y[*s, n // 2] where n % 2 == 0')" in result.output
+
+
+@pytest.mark.slow
+def test_what_a_function_of_dtypes_calls_lies_beside_it(tmp_path: Path) -> None:
+    """The project's function of dtypes is in op_graph, and calls a function in another project's op_graph."""
+    project = tmp_path / "random" / "drawn"
+    shapes = project / "op_host" / "drawn_infershape.cpp"
+    dtypes = project / "op_graph" / "drawn_graph_infer.cpp"
+    common = tmp_path / "random" / "common" / "op_graph" / "common_infer.cpp"
+    for path in (shapes, dtypes, common):
+        path.parent.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (project / "op_graph" / "drawn_proto.h").write_text(
+        "REG_OP(Drawn).INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16})).OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))\n"
+        ".OP_END_FACTORY_REG(Drawn)\n"
+    )
+    shapes.write_text(
+        """#include "register/op_impl_registry.h"
+        static ge::graphStatus Shape(gert::InferShapeContext* context) {
+            *context->GetOutputShape(0) = *context->GetInputShape(0);
+            return ge::GRAPH_SUCCESS;
+        }
+        IMPL_OP_INFERSHAPE(Drawn).InferShape(Shape);
+        """
+    )
+    dtypes.write_text(
+        """#include "register/op_impl_registry.h"
+        namespace common { ge::graphStatus SameDtype(gert::InferDataTypeContext* context); }
+        static ge::graphStatus Dtype(gert::InferDataTypeContext* context) { return common::SameDtype(context); }
+        IMPL_OP(Drawn).InferDataType(Dtype);
+        """
+    )
+    found = CliRunner().invoke(main, ["infer", str(shapes)])
+    assert "# drawn_infershape: no relation: " in found.output
+    assert (
+        f"calls common::SameDtype, which no source in {tmp_path} defines; expected their source there" in found.output
+    )
+    common.write_text(
+        """#include "register/op_impl_registry.h"
+        namespace common {
+        ge::graphStatus SameDtype(gert::InferDataTypeContext* context) {
+            return context->SetOutputDataType(0, context->GetInputDataType(0));
+        }
+        }  // namespace common
+        """
+    )
+    found = CliRunner().invoke(main, ["infer", str(shapes)])
+    assert found.exit_code == 0, found.output
+    assert "register_op(\"Drawn\", shape='x[*s] -> y[*s]')" in found.output

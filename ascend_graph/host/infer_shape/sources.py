@@ -58,15 +58,23 @@ def source_functions(
         options: Include directories, macros and headers of CANN besides.
 
     Raises:
-        ShapeSourceError: The source registers no InferShape function.
+        ShapeSourceError: The source registers no InferShape function, or calls what no source defines.
         BuildError: It does not compile.
     """
     source = path.resolve()
     known = {prototype.op_type: prototype for prototype in prototypes}
     library = compile_source(source, options)
+    try:
+        registrations = registered_functions(library)
+    except OSError as error:
+        undefined = ", ".join(undefined_functions(library)) or str(error)
+        root = Repository.around(_project(source), options).root
+        raise ShapeSourceError(
+            f"{path}: calls {undefined}, which no source in {root} defines; expected their source there"
+        ) from error
     found: list[ShapeFunction] = []
     missing: list[str] = []
-    for op_type, says_dtypes, data_inputs in registered_functions(library):
+    for op_type, says_dtypes, data_inputs in registrations:
         prototype = known.get(op_type) or _project_prototypes(source).get(op_type)
         if prototype is None:
             missing.append(op_type)
@@ -124,7 +132,8 @@ def compile_source(source: Path, options: BuildOptions = NO_OPTIONS) -> Path:
 
     def lacking(sources: tuple[Path, ...]) -> tuple[Path, ...]:
         missing = undefined_functions(library(sources).build(time_limit=COMPILE_LIMIT))
-        return repository.defining(missing, sources) if missing else ()
+        # Functions of dtypes lie in op_graph, and so does what they call.
+        return repository.defining(missing, sources) or repository.defining(missing, sources, form="op_graph")
 
     first = (source, *_dtype_sources(source))
     sources = complete_sources(first, lambda more: (*first, *more), lacking)

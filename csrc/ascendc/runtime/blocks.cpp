@@ -388,7 +388,7 @@ class Runner {
         flags_.clear();
         events_.clear();
         polled_ = false;
-        writes_ = launch_writes();
+        shared_ = launch_memory();
     }
     bool cancelled() const { return !failure_.what.empty() || restart_ != KernelType::undeclared; }
 
@@ -401,6 +401,12 @@ class Runner {
         work();
         std::unique_lock<std::mutex> lock(mutex_);
         while (workers_ > 0) changed_.wait(lock);
+        if (cancelled()) return;
+        try {
+            check_reads(shared_.get());
+        } catch (const Violation& violation) {
+            failure_ = violation;
+        }
     }
 
     // Under the lock: up to `count` further threads, as far as there are blocks that no thread will take.
@@ -526,7 +532,7 @@ class Runner {
                 begin_pipes(block);
                 runner.body_(runner.arguments_);
                 const Hold hold;
-                end_pipes(block, runner.writes_.get());
+                end_pipes(block, runner.shared_.get());
                 block.check_tiling_key();
                 block.check_balance();
             } catch (const Violation& violation) {
@@ -602,7 +608,7 @@ class Runner {
     std::map<std::pair<int64_t, int>, int64_t> events_;
     std::atomic<bool> polled_{false};
     std::shared_ptr<Services> services_;
-    std::shared_ptr<LaunchWrites> writes_;
+    std::shared_ptr<LaunchMemory> shared_;
 };
 
 thread_local Runner* Runner::mine = nullptr;
@@ -642,14 +648,17 @@ Block& current() {
     return *this_block;
 }
 
-void fail(const Block& block, const Where& where, const std::string& rule) {
-    std::string what = format("kernel %s, block %lld of %u", block.kernel,
+std::string name_of(const Block& block) {
+    std::string name = format("kernel %s, block %lld of %u", block.kernel,
                               static_cast<long long>(block.block_idx()), block.count);
-    if (block.core == Core::aic) what += " (cube core)";
-    what += ": " + rule;
+    return block.core == Core::aic ? name + " (cube core)" : name;
+}
+void fail(const std::string& block, const Where& where, const std::string& rule) {
+    std::string what = block + ": " + rule;
     if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
     throw Violation{what, aicore_exception};
 }
+void fail(const Block& block, const Where& where, const std::string& rule) { fail(name_of(block), where, rule); }
 void fail(const std::string& rule) {
     const Block& block = current();
     fail(block, block.where, rule);

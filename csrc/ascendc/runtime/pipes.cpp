@@ -84,10 +84,38 @@ struct BlockWrite {
     Use use;
 };
 
-class LaunchWrites {
+// Parts of global memory that a block read between two waits for all blocks; those of one line are joined.
+class BlockReads {
   public:
-    void add(const Block& block, const std::vector<BlockWrite>& writes) {
+    void add(const uint8_t* begin, const uint8_t* end, uint32_t round, const Use& use) {
+        auto& parts = lines_[{round, use.where.line}];
+        auto at = parts.upper_bound(begin);
+        if (at != parts.begin() && std::prev(at)->second.end >= begin) --at;
+        for (; at != parts.end() && at->first <= end; at = parts.erase(at)) {
+            begin = std::min(begin, at->first);
+            end = std::max(end, at->second.end);
+        }
+        parts[begin] = {end, use};
+    }
+    template <typename Function>
+    void each(const Function& function) const {
+        for (const auto& [line, parts] : lines_)
+            for (const auto& [begin, part] : parts) function(begin, part.end, line.first, part.use);
+    }
+
+  private:
+    struct Part {
+        const uint8_t* end;
+        Use use;
+    };
+    std::map<std::pair<uint32_t, int>, std::map<const uint8_t*, Part>> lines_;  // by round and line
+};
+
+class LaunchMemory {
+  public:
+    void add(const Block& block, const std::vector<BlockWrite>& writes, BlockReads reads) {
         const std::lock_guard<std::mutex> lock(mutex_);
+        readers_.push_back({block.block_idx(), name_of(block), std::move(reads)});
         for (const BlockWrite& write : writes) {
             auto& parts = rounds_[write.round];
             auto at = parts.upper_bound(write.begin);
@@ -101,6 +129,19 @@ class LaunchWrites {
             parts[begin] = {end, block.block_idx(), write.use};
         }
     }
+    // Of a launch that ended: raises where a block read what another wrote.
+    void check_reads() const {
+        for (const Reader& reader : readers_)
+            reader.reads.each([&](const uint8_t* begin, const uint8_t* end, uint32_t round, const Use& use) {
+                const auto found = rounds_.find(round);
+                if (found == rounds_.end()) return;
+                const auto& parts = found->second;
+                auto at = parts.upper_bound(begin);
+                if (at != parts.begin() && std::prev(at)->second.end > begin) --at;
+                for (; at != parts.end() && at->first < end; ++at)
+                    if (at->second.block != reader.block) fail_read(reader, use, at->second);
+            });
+    }
 
   private:
     struct Part {
@@ -108,6 +149,21 @@ class LaunchWrites {
         int64_t block = 0;
         Use use;
     };
+    struct Reader {
+        int64_t block;
+        std::string name;
+        BlockReads reads;
+    };
+    [[noreturn]] static void fail_read(const Reader& reader, const Use& mine, const Part& other) {
+        fail(reader.name, mine.where,
+             format("%s reads global memory that block %lld writes by %s [%s:%d], and neither waits for the "
+                    "other: "
+                    "whether it reads what was there before is chance. Call SyncAll between the two, or give "
+                    "each block "
+                    "memory of its own",
+                    mine.api, static_cast<long long>(other.block), other.use.api, other.use.where.file,
+                    other.use.where.line));
+    }
     [[noreturn]] static void fail_shared(const Block& block, const BlockWrite& mine, const uint8_t* begin,
                                          const Part& other) {
         const uint8_t* const first = std::max(begin, mine.begin);
@@ -123,6 +179,7 @@ class LaunchWrites {
     }
     std::mutex mutex_;
     std::map<uint32_t, std::map<const uint8_t*, Part>> rounds_;  // parts lie apart
+    std::vector<Reader> readers_;
 };
 
 class PipeOrder {
@@ -196,6 +253,7 @@ class PipeOrder {
         told_[number(from)] = issued_[number(from)];
     }
     const std::vector<BlockWrite>& block_writes() const { return block_writes_; }
+    BlockReads& block_reads() { return block_reads_; }
     // Flags that were set and that nothing waited for.
     void check_flags() const {
         for (const auto& [flag, set] : flags_) {
@@ -305,7 +363,10 @@ class PipeOrder {
             if (other_begin < begin) writes_[other_begin] = {begin, other.use};
             if (other.end > end) writes_[end] = other;
         }
-        if (!written) return;
+        if (!written) {
+            if (is_alone_) block_reads_.add(begin, end, round_, mine);
+            return;
+        }
         writes_[begin] = {end, mine};
         if (!is_alone_ || block_.atomic != Block::Atomic::none) return;
         if (!block_writes_.empty()) {
@@ -373,6 +434,7 @@ class PipeOrder {
     std::map<const uint8_t*, GlobalWrite> writes_;
     uint32_t instruction_ = 0;
     std::vector<BlockWrite> block_writes_;
+    BlockReads block_reads_;
     uint32_t round_ = 0;
     bool is_alone_ = true;
     std::map<std::pair<const uint8_t*, bool>, const uint8_t*> shown_;  // ends of an instruction's operands
@@ -383,10 +445,10 @@ void begin_pipes(Block& block) {
     block.pipes = std::make_shared<PipeOrder>(block);
     std::memset(block.memory(Memory::ub), unset_byte, whole_unified_buffer);
 }
-std::shared_ptr<LaunchWrites> launch_writes() {
+std::shared_ptr<LaunchMemory> launch_memory() {
     if (!pipes_are_checked) return nullptr;
     ++checked_launches;
-    return std::make_shared<LaunchWrites>();
+    return std::make_shared<LaunchMemory>();
 }
 // Switches the checks on or off between launches: that pipes wait, and that nothing unset is read.
 extern "C" void ascendcHostCheckPipes(bool waits, bool unset_reads) {
@@ -394,10 +456,14 @@ extern "C" void ascendcHostCheckPipes(bool waits, bool unset_reads) {
     unset_reads_are_checked = unset_reads;
 }
 extern "C" uint64_t ascendcHostCheckedLaunches() { return checked_launches; }
-void end_pipes(const Block& block, LaunchWrites* writes) {
+void end_pipes(const Block& block, LaunchMemory* memory) {
     if (block.pipes == nullptr) return;
     block.pipes->check_flags();
-    if (writes != nullptr) writes->add(block, block.pipes->block_writes());
+    if (memory != nullptr)
+        memory->add(block, block.pipes->block_writes(), std::move(block.pipes->block_reads()));
+}
+void check_reads(const LaunchMemory* memory) {
+    if (memory != nullptr) memory->check_reads();
 }
 void wait_for_all_blocks() {
     if (const auto& pipes = current().pipes) pipes->wait_for_all_blocks();

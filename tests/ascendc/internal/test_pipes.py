@@ -133,7 +133,8 @@ HAZARDS = {
 }  # fmt: skip
 FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
 SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*\], and neither"
-#: What two blocks write.
+READS = r"DataCopy reads global memory that block [01] writes by DataCopy \[.*\], and neither waits"
+#: What two blocks use.
 BLOCKS = {
     "their own halves": ("DataCopy(z[block * 32], b, 32);", ""),
     "a whole block into the other's half": ("DataCopy(z[block * 28], b, 32);", SHARED),
@@ -144,6 +145,24 @@ BLOCKS = {
         "",
     ),
     "the same after all wait": ("SyncAll<true>(); DataCopy(z[block * 28], b, 32);", SHARED),
+    "what the other wrote": ("DataCopy(z[block * 32], b, 32); DataCopy(a, z[32 - block * 32], 32);", READS),
+    "what the other wrote before all wait": (
+        "DataCopy(z[block * 32], b, 32); SyncAll<true>(); DataCopy(a, z[32 - block * 32], 32);",
+        "",
+    ),
+    "what the other writes after all wait": (
+        "DataCopy(a, z[32 - block * 32], 32); SyncAll<true>(); DataCopy(z[block * 32], b, 32);",
+        "",
+    ),
+    "what it wrote itself": (
+        "DataCopy(z[block * 32], b, 32); PipeBarrier<PIPE_ALL>(); DataCopy(a, z[block * 32], 32);",
+        "",
+    ),
+    "what both read": ("DataCopy(a, x, 64); DataCopy(z[block * 32], b, 32);", ""),
+    "an element that the other writes": (
+        "if (block == 0) z.SetValue(0, 1.0f); else DataCopy(z[32], b, 32); if (block == 1 && z.GetValue(0) > 9.0f) DataCopy(z[32], a, 8);",
+        r"GetValue reads global memory that block 0 writes by SetValue",
+    ),
     "one after the other": (
         "TBuf<> other; pipe.InitBuffer(other, 256); GlobalTensor<int32_t> g; auto u = other.Get<int32_t>();"
         "WaitPreBlock(g, u); DataCopy(z, b, 32); NotifyNextBlock(g, u);",
