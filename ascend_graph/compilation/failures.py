@@ -29,6 +29,9 @@ _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory allocating|std::bad_alloc|Killed signal terminated program|Cannot allocate memory"
 )
 _NO_SPACE = re.compile("No space left on device|Disk quota exceeded")
+_FAILED = re.compile(r"\s*FAILED: ")
+#: Lines of ninja, and of pip, which indents what a build says.
+_NO_DIAGNOSTIC = re.compile(r"\s*(?:ninja: |\[\d+/\d+\] |[×│╰]|error: subprocess-exited-with-error)")
 _ERROR = re.compile(r"\b(?:fatal )?error\b|undefined reference|cannot find -l|ld returned", re.IGNORECASE)
 
 
@@ -51,14 +54,14 @@ def build_error(what: str, output: str, name: str) -> BuildError:
 
 
 def _diagnostics(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the compiler's output, without ninja's own lines and the commands that it repeats."""
+    """Yield the compiler's output, without the lines of ninja and pip and the commands that ninja repeats."""
     is_command = False
     for line in lines:
         if is_command:
             is_command = False
-        elif line.startswith("FAILED: "):
+        elif _FAILED.match(line):
             is_command = True  # the command follows, some screens of it
-        elif line.strip() and not re.match(r"ninja: |\[\d+/\d+\] ", line):
+        elif line.strip() and not _NO_DIAGNOSTIC.match(line):
             yield line.rstrip()
 
 
