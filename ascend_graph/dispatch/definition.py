@@ -139,6 +139,6 @@ class SchemaDefinition(Change):
     def _publish(self, packet: Any) -> None:
         """Make the packet an attribute of ``torch.ops.<namespace>``."""
         namespace = getattr(torch.ops, self.namespace)
-        setattr(namespace, self.name, packet)
-        if self.name not in namespace._dir:
+        if self.name not in vars(namespace):  # the list of names is long
             namespace._dir.append(self.name)
+        setattr(namespace, self.name, packet)
