@@ -329,7 +329,7 @@ def test_projects_of_random_prototypes_build_and_run(tmp_path: Path) -> None:
     built = run("build", project, "-o", package)
     assert built.exit_code == 0, built.output
     relations = json.dumps({one.op_type: one.relation for one in operators})
-    checks = ["runs", "arguments", "reference", "meta", "outside", "ge", "npugraph_ex"]
+    checks = ["runs", "waits", "arguments", "reference", "meta", "outside", "ge", "npugraph_ex"]
     launcher = [sys.executable, "-W", "ignore", "-m", "ascend_graph.host", "--quiet", "--force", "--opp", str(package)]
     code = CHECK.replace("CHECKS", repr(checks))
     result = subprocess.run([*launcher, "-c", code, relations], capture_output=True, text=True, check=False)
