@@ -10,7 +10,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ascend_graph.prototypes.literal_values import LiteralError, unquote
 from ascend_graph.prototypes.literals import read_default
@@ -277,7 +277,9 @@ class _ClassReader:
             _PASSED_AS[call.method] for call in calls if call.method in _PASSED_AS and "IGNORE" not in call.argument
         ]
         passed_as = said[-1] if said and not is_output else PassedAs.TENSOR
-        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types, passed_as=passed_as)
+        return replace(
+            parameter, kind=kind, passed_as=passed_as, initialized=any(one.method == "InitValue" for one in calls)
+        )
 
     def attr(self, name: str, calls: list[_Call], offset: int) -> Attr:
         attr_type: AttrType | None = None

@@ -202,6 +202,12 @@ EFFECTS = {
     "a part that is changed": ("CALL y.slice(0, 0, 1).zero_();", "changed outside"),
     "a function of ATen": ("CALL at::abs_(y);", "changed outside"),
     "an input that is changed": ("x.mul_(2); CALL", "changed outside"),
+    "zeros before": ("y.zero_(); CALL", "holds values before"),
+    "zeros": ("y = at::zeros_like(x); CALL", "holds values before"),
+    "zeros of sizes": ("y = x.new_zeros(x.sizes()); CALL", "holds values before"),
+    "a view of zeros": ("y = at::zeros({x.size(0)}, x.options()).view({-1}); CALL", "holds values before"),
+    "a copy": ("y = x.clone(); CALL", "holds values before"),
+    "a part that is filled": ("y.slice(0, 0, 1).fill_(1); CALL", "holds values before"),
     "a condition": ("if (factor > 1) { CALL }", "does not run in some"),
     "another way out": ("if (stride == 2) { return y; } CALL", "does not run"),
     "a loop": ("for (int i = 0; i < stride; i++) { CALL }", "several times"),
@@ -228,7 +234,6 @@ SAME_AS_ONE = {
     "nothing to compute": "if (x.numel() == 0) { return y; } CALL",
     "a branch that raises": "if (stride < 0) { TORCH_CHECK(false, stride); } CALL",
     "one call a branch": "if (factor > 1) { CALL } else { CALL }",
-    "zeros before": "y.zero_(); CALL",
     "rounds that begin anew": "auto n = 50; for (int i = 0; i < n; i++) { y = at::empty_like(x); CALL }",
 }
 
