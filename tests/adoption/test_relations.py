@@ -274,3 +274,13 @@ def _(x, n):
     one = decision(report, "mine::f")
     assert one.relation == "x[x0, *x_rest] -> y[x0, n]: x"
     assert not any("says otherwise" in line for line in one.evidence)
+
+
+def test_choices_of_the_preprocessor_are_not_multiplied_out(adopted: Adopt) -> None:
+    # 2 ** 64 of them would not end.
+    lines = "".join(f"#ifdef A{n}\nf{n}();\n#endif\n" for n in range(64))
+    text = (
+        f"at::Tensor f(const at::Tensor &x) {{\n{lines}return at::empty_like(x); }}\n"
+        'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }\n'
+    )
+    assert not decision(adopted({"ops.cpp": text}), "mine::f").registers
