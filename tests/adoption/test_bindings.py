@@ -213,6 +213,13 @@ EFFECTS = {
     "a loop": ("for (int i = 0; i < stride; i++) { CALL }", "several times"),
     "a short loop": ("for (int i = 0; i < 3; i++) { CALL }", "several times"),
     "two calls": ("CALL CALL", "several times"),
+    "a case that is not there": ("switch (x.dim()) { case 1: CALL break; }", "does not run"),
+    "a case that goes on with the next": (
+        "switch (x.dim()) { case 1: CALL case 2: CALL break; default: CALL }",
+        "several times",
+    ),
+    "an error that is caught": ("try { CALL } catch (...) { log(); }", "several times"),
+    "a way out of a block": ("do { if (factor > 1) break; CALL } while (0);", "several times"),
     "rounds that go on from each other": (
         "at::Tensor z = x; for (int i = 0; i < 50; i++) {"
         " y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, z, mask, factor, stride, y); z = y; }",
@@ -234,6 +241,13 @@ SAME_AS_ONE = {
     "nothing to compute": "if (x.numel() == 0) { return y; } CALL",
     "a branch that raises": "if (stride < 0) { TORCH_CHECK(false, stride); } CALL",
     "one call a branch": "if (factor > 1) { CALL } else { CALL }",
+    "a block that runs once": "do { CALL } while (0);",
+    "an error that is handed on": "try { CALL } catch (const std::exception &e) { throw; }",
+    "an error that is told": 'try { CALL } catch (int e) { throw; } catch (...) { TORCH_CHECK(false, "scale"); }',
+    "one call a case": (
+        "switch (x.scalar_type()) { case at::kFloat: case at::kHalf: CALL break;"
+        " case at::kInt: { auto n = 1; CALL break; } default: AT_ERROR(1); }"
+    ),
     "rounds that begin anew": "auto n = 50; for (int i = 0; i < n; i++) { y = at::empty_like(x); CALL }",
 }
 
