@@ -298,3 +298,11 @@ def test_an_output_whose_size_is_not_followed_is_an_output(adopted: Adopt) -> No
         }
     )
     assert decision(report, "mine::scale").form is RegistrationForm.OP
+
+
+def test_an_output_that_its_definition_initializes_needs_no_zeros(adopted: Adopt) -> None:
+    definition = OP_DEF.replace('this->Output("y")', 'this->Output("y").InitValue(0)')
+    body = RETURN.format(call=f"y.zero_(); {CALL}")
+    more = {"csrc/scale/op_host/scale_def.cpp": definition}
+    state, form, arguments, _ = adopt_with(adopted, SCHEMA, PARAMETERS, body, more)
+    assert (state, form, arguments) == (State.BY_NAMES, "register_op", {})

@@ -74,9 +74,7 @@ class Extensions:
     def _around(self, file: str) -> list[str]:
         """Return the extensions of the innermost build file around a file, as far as these list no sources."""
         around = [
-            name
-            for name, directory in self.directories.items()
-            if directory == "." or file.startswith(f"{directory}/")
+            name for name, directory in self.directories.items() if directory == "." or file.startswith(f"{directory}/")
         ]
         depth = max((_depth(self.directories[one]) for one in around), default=0)
         return [one for one in around if _depth(self.directories[one]) == depth and not self.built[one]]
@@ -182,9 +180,7 @@ def _absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
     return ".".join([*kept, *((node.module or "").split("."))]).strip(".")
 
 
-def _read_builders(
-    tree: ast.Module, nodes: list[ast.AST], module: str, directory: str, found: Extensions
-) -> None:
+def _read_builders(tree: ast.Module, nodes: list[ast.AST], module: str, directory: str, found: Extensions) -> None:
     """Note classes that list sources and load what is built of them, and extensions of setup files."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for name, node in classes.items():
