@@ -304,7 +304,8 @@ def test_modules_of_one_name_are_not_adopted_together(adopted: Adopt) -> None:
 
 def test_the_build_file_around_a_file_names_its_module(adopted: Adopt) -> None:
     source = (
-        "at::Tensor %s(const at::Tensor &x) { at::Tensor y = at::empty_like(x); EXEC_NPU_CMD(aclnnRelu, x, y); return y; }\n"
+        "at::Tensor %s(const at::Tensor &x) {\n"
+        "    at::Tensor y = at::empty_like(x); EXEC_NPU_CMD(aclnnRelu, x, y); return y; }\n"
         'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("%s", &%s); }\n'
     )
     setup = 'setup(ext_modules=[CppExtension(name="%s", sources=glob.glob("csrc/*.cpp"))])\n'
