@@ -210,6 +210,13 @@ def _check_effects(name: str, prototype: OpPrototype, evidence: _Evidence, outco
     for part, value in (*evidence.outputs.items(), *evidence.inputs.items()):
         if {*allocations(value), getattr(value, "name", "")} & outcome.changed:
             raise NoBindingError(f"{part} is changed outside of the call of {name}, and a node only runs {name}")
+    initialized = {output.name for output in prototype.outputs if output.initialized}
+    for part, value in evidence.outputs.items():
+        if {*allocations(value)} & outcome.filled and part not in initialized:
+            raise NoBindingError(
+                f"{part} holds values before the call of {name}, and an output of a node holds none; add "
+                f'.InitValue(0) to Output("{part}") if the kernel counts on zeros, or name it with register_op'
+            )
 
 
 def _plain(value: Any) -> tuple[str | None, Any]:

@@ -94,7 +94,10 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
 
 def _nothing(report: AdoptionReport) -> str:
     """Return why a repository has no operator to register, and what registers what it has."""
-    text = f"{report.root}: defines no operator; expected TORCH_LIBRARY, torch.library, PYBIND11_MODULE or op-plugin's YAML. "
+    text = (
+        f"{report.root}: defines no operator; expected TORCH_LIBRARY, torch.library, functions of tensors in "
+        "PYBIND11_MODULE, or op-plugin's YAML. Methods of classes are not read: bind a function that takes the tensors. "
+    )
     if report.prototypes:
         return f"{text}It has {counted(report.prototypes, 'prototype')}: build the package, and write ascend_graph.register_package(…)"
     return f"{text}Operators of torch_npu that its Python calls are registered by torch_npu"

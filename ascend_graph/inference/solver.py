@@ -171,6 +171,8 @@ class Solver:
                 if all(self.may_be(term, o, size) for o, size in targets)
                 and all(self.value(f"y[{term}]", o) == (size,) for o, size in targets)
             ]
+            if not terms and len(targets) > 2 and len(sizes := {size for _, size in targets}) == 1:
+                terms = [str(*sizes)]
             if not terms:
                 terms = self.made_up(hole, wanted, positions)
             if not terms:

@@ -47,6 +47,8 @@ class Parameter:
     unknown_types: tuple[str, ...] = ()
     #: The form in which its aclnn function takes it, from an OpDef. REG_OP cannot express it.
     passed_as: PassedAs = field(default=PassedAs.TENSOR, compare=False)
+    #: True if an OpDef says what the memory of this output holds before its kernel starts (``InitValue``).
+    initialized: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Parser of an operator project's ``OpDef`` classes (op_host/*_def.cpp) into the prototypes that its build gives.
 
 It reads the calls on the class itself: ``this->Input("x").ParamType(REQUIRED).DataType({…})``, ``Output``, ``Attr``.
-The ``OpAICoreConfig`` of one chip, and tiling and shape functions, are not part of the prototype.
+The ``OpAICoreConfig`` of one chip is read if the class itself has no inputs and outputs. Tiling and shape functions are
+not part of the prototype.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ascend_graph.prototypes.literal_values import LiteralError, unquote
 from ascend_graph.prototypes.literals import read_default
@@ -23,6 +24,7 @@ from ascend_graph.sources.text import SourceText
 _CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?:\s*public\s+(?:(?:::)?\s*ops\s*::\s*)?OpDef\s*\{")
 _REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
 _BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*("[^"\\\n]*")?')
+_CONFIG = re.compile(r"\bOpAICoreConfig\s+([A-Za-z_]\w*)\s*[;({]")
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,64}'""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
@@ -182,9 +184,33 @@ class _ClassReader:
         self.source.report(Severity.ERROR, offset, f"{self.op_type}: {message}", self.op_type)
 
     def read(self, start: int, end: int) -> OpPrototype | None:
+        if not self.declarations(_BEGIN, start, end) or not self.configured(start, end):
+            return None
+        return OpPrototype(
+            self.op_type,
+            tuple(self.inputs.values()),
+            tuple(self.attrs.values()),
+            tuple(self.outputs.values()),
+            self.source.comment_before(self.begin),
+            self.source.file,
+            self.source.line_of(self.begin),
+        )
+
+    def configured(self, start: int, end: int) -> bool:
+        """Read the inputs and outputs of the first chip that has any, of a class that leaves them to its chips."""
+        for match in _CONFIG.finditer(self.source.code, start, end):
+            if self.inputs or self.outputs:
+                break
+            begin = rf'\b{match[1]}\s*\.\s*(Input|Output)\s*\(\s*("[^"\\\n]*")?'
+            if not self.declarations(re.compile(begin), start, end):
+                return False
+        return True
+
+    def declarations(self, pattern: re.Pattern[str], start: int, end: int) -> bool:
+        """Read the calls that a pattern finds; false if the name of one is not known."""
         done = start
         loops: list[_Loop] | None = None
-        for match in _BEGIN.finditer(self.source.code, start, end):
+        for match in pattern.finditer(self.source.code, start, end):
             if match.start() < done:
                 continue  # inside the arguments of a call that was read
             kind = match.group(1)
@@ -196,27 +222,19 @@ class _ClassReader:
                 self.error(
                     match.start(1), f"{kind} needs a string as its name; a name that is computed is not known here"
                 )
-                return None
+                return False
             calls = list(self.chain(closing + 1, end))
             done = calls[-1].offset + len(calls[-1].argument) if calls else closing
             for name in names:
                 if not _NAME.match(name):
                     self.error(match.end(1), f"{kind} needs a name that is an identifier, not {name!r}")
-                    return None
+                    return False
                 if kind == "Attr":
                     self.attrs[name] = self.attr(name, calls, match.end(1))
                 else:
                     into = self.inputs if kind == "Input" else self.outputs
                     into[name] = self.parameter(name, calls, match.end(1), is_output=kind == "Output")
-        return OpPrototype(
-            self.op_type,
-            tuple(self.inputs.values()),
-            tuple(self.attrs.values()),
-            tuple(self.outputs.values()),
-            self.source.comment_before(self.begin),
-            self.source.file,
-            self.source.line_of(self.begin),
-        )
+        return True
 
     def names(self, kind: str, match: re.Match[str], closing: int, loops: Sequence[_Loop]) -> tuple[str, ...]:
         """Return the names of a call: its string, or a loop variable's values; empty if unknown."""
@@ -277,7 +295,9 @@ class _ClassReader:
             _PASSED_AS[call.method] for call in calls if call.method in _PASSED_AS and "IGNORE" not in call.argument
         ]
         passed_as = said[-1] if said and not is_output else PassedAs.TENSOR
-        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types, passed_as=passed_as)
+        return replace(
+            parameter, kind=kind, passed_as=passed_as, initialized=any(one.method == "InitValue" for one in calls)
+        )
 
     def attr(self, name: str, calls: list[_Call], offset: int) -> Attr:
         attr_type: AttrType | None = None

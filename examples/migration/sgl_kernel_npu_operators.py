@@ -170,11 +170,11 @@ if hasattr(torch.ops.npu, "compressor"):
 # no GE operator: csrc/helloworld/op_host/helloworld.cpp:19 launches helloworld; name a prototype with register_op
 ascend_graph.register_kernel(eager=torch.ops.npu.helloworld, shape="x[*s] -> y_out like x")
 
-# adopt: npu::lightning_indexer c46384397945
+# adopt: npu::lightning_indexer 91deb21b642f
 # schema: csrc/pytorch_extensions.cpp:148
 # no GE operator: csrc/lightning_indexer/op_host/lightning_indexer.cpp:61 launches lightning_indexer; name a prototype with register_op
 # only with defined(SGL_KERNEL_ENABLE_A3_ONLY_OPS)
-# undecided: no meta function, and the shape of its outputs is not certain: its size or dtype comes from `LightningIndexer('lightning_indexer')`, which is not followed
+# undecided: no meta function, and the shape of its outputs is not certain: y: its size or dtype comes from `LightningIndexer('lightning_indexer')`, which is not followed
 # ascend_graph.register_kernel(eager=torch.ops.npu.lightning_indexer, shape="…")
 
 # adopt: npu::mega_chunk_gdn df746a1f15cc

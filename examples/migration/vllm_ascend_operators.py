@@ -1,4 +1,4 @@
-# adopt: (head) dfb5ebbf556b
+# adopt: (head) 61cc0568bf1d
 """Operators of vllm-ascend, registered with ascend_graph.
 
 Written by ``ascend-graph adopt``. Import the library that defines the operators first. A region that is changed
@@ -29,7 +29,6 @@ for _source in (
     "csrc/moe/add_rms_norm_bias/op_host/add_rms_norm_bias_def.cpp",
     "csrc/moe/causal_conv1d/op_host/causal_conv1d_def.cpp",
     "csrc/moe/causal_conv1d_v310/op_host/causal_conv1d_v310_def.cpp",
-    "csrc/moe/chunk_fwd_o/op_host/chunk_fwd_o_def.cpp",
     "csrc/moe/hc_post/op_host/hc_post_def.cpp",
     "csrc/moe/hc_pre/op_host/hc_pre_def.cpp",
     "csrc/moe/moe_gating_top_k/op_host/moe_gating_top_k_def.cpp",
@@ -67,15 +66,11 @@ if hasattr(torch.ops._C_ascend, "bgmv_expand"):
 if hasattr(torch.ops._C_ascend, "bgmv_shrink"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.bgmv_shrink, shape="->")
 
-# adopt: _C_ascend::chunk_fwd_o f03969442428
+# adopt: _C_ascend::chunk_fwd_o 752b40647f2d
 # schema: csrc/torch_binding.cpp:1933
 # shape: what the kernel allocates, csrc/torch_binding.cpp:1855
-# prototype: csrc/moe/chunk_fwd_o/op_host/chunk_fwd_o_def.cpp:19; the call of aclnnChunkFwdO agrees
-ascend_graph.register_op(
-    "ChunkFwdO", eager=torch.ops._C_ascend.chunk_fwd_o, shape="v[*s] -> o[*s]: v",
-    arguments={"chunk_indices": "chunk_offsets", "chunk_size": ascend_graph.Argument("chunk_size", default=64)},
-    override=True,
-)
+# no GE operator: o holds values before the call of aclnnChunkFwdO, and an output of a node holds none; add .InitValue(0) to Output("o") if the kernel counts on zeros, or name it with register_op
+ascend_graph.register_kernel(eager=torch.ops._C_ascend.chunk_fwd_o, shape="v[*s] -> y[*s]: v", override=True)
 
 # adopt: _C_ascend::chunk_gated_delta_rule_fwd_h a6c6488dc840
 # schema: csrc/torch_binding.cpp:1928
@@ -198,9 +193,9 @@ if hasattr(torch.ops._C_ascend, "indexer_compress_epilog_v2"):
         arguments={"block_stride": lambda arguments: arguments["indexer_compress_cache"].stride(0)}, override=True,
     )
 
-# adopt: _C_ascend::inplace_partial_rotary_mul 5f3d48a1de4f
+# adopt: _C_ascend::inplace_partial_rotary_mul b54d23e5dd05
 # schema: csrc/torch_binding.cpp:2377
-# no GE operator: _C_ascend::inplace_partial_rotary_mul ↔ InplacePartialRotaryMul: nothing takes the argument str rotary_mode; 'shape only' is for an argument that only shapes need
+# no GE operator: aclnnInplacePartialRotaryMul does not run in some calls, and a node always
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "inplace_partial_rotary_mul"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.inplace_partial_rotary_mul, shape="->", override=True)
@@ -287,11 +282,11 @@ if hasattr(torch.ops._C_ascend, "npu_causal_conv1d_custom"):
         shape="output -> output", arguments={"conv_state": "convStates", "output": "y"},
     )
 
-# adopt: _C_ascend::npu_copy_and_expand_eagle_inputs 3097d50f491a
+# adopt: _C_ascend::npu_copy_and_expand_eagle_inputs c3d036507708
 # schema: csrc/torch_binding.cpp:2170
 # the meta function at csrc/torch_binding_meta.cpp:1543 says otherwise: target_token_ids[total_input_tokens, *target_token_ids_rest], query_start_loc[query_start_loc0, *query_start_loc_rest] -> out_input_ids[total_draft_tokens]: target_token_ids, out_positions[total_draft_tokens]: target_token_ids, out_is_rejected_token_mask[total_draft_tokens]: int8, out_is_masked_token_mask[total_draft_tokens]: i…
 # shape: what the kernel allocates, csrc/torch_binding.cpp:598
-# no GE operator: _C_ascend::npu_copy_and_expand_eagle_inputs ↔ CopyAndExpandEagleInputs: nothing feeds the required Int attr total_input_tokens; nothing takes the argument int total_draft_tokens; 'shape only' is for an argument that only shapes need
+# no GE operator: out_input_ids holds values before the call of aclnnCopyAndExpandEagleInputs, and an output of a node holds none; add .InitValue(0) to Output("out_input_ids") if the kernel counts on zeros, or name it with register_op
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_copy_and_expand_eagle_inputs"):
     ascend_graph.register_kernel(
@@ -364,10 +359,10 @@ if hasattr(torch.ops._C_ascend, "npu_kv_quant_sparse_attn_sharedkv"):
         override=True,
     )
 
-# adopt: _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata 7418d09ac983
+# adopt: _C_ascend::npu_kv_quant_sparse_attn_sharedkv_metadata 1ad8d45b37cc
 # schema: csrc/torch_binding.cpp:2441
 # no GE operator: KvQuantSparseAttnSharedkvMetadata ↔ aclnnKvQuantSparseAttnSharedkvMetadata: nothing takes the attr String soc_version; nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num
-# meta kept: csrc/torch_binding_meta.cpp:1561; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1561; y: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_kv_quant_sparse_attn_sharedkv_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_kv_quant_sparse_attn_sharedkv_metadata)
@@ -487,10 +482,10 @@ if hasattr(torch.ops._C_ascend, "npu_sparse_attn_sharedkv"):
         override=True,
     )
 
-# adopt: _C_ascend::npu_sparse_attn_sharedkv_metadata 32eea0668cc0
+# adopt: _C_ascend::npu_sparse_attn_sharedkv_metadata 5070c9aafe59
 # schema: csrc/torch_binding.cpp:2305
 # no GE operator: SparseAttnSharedkvMetadata ↔ aclnnSparseAttnSharedkvMetadata: nothing takes the attr String soc_version; nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num
-# meta kept: csrc/torch_binding_meta.cpp:1554; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1554; metadata: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_sparse_attn_sharedkv_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_sparse_attn_sharedkv_metadata)
@@ -503,10 +498,10 @@ if hasattr(torch.ops._C_ascend, "npu_sparse_attn_sharedkv_metadata"):
 if hasattr(torch.ops._C_ascend, "npu_sparse_flash_attention"):
     ascend_graph.register_op("SparseFlashAttention", eager=torch.ops._C_ascend.npu_sparse_flash_attention)
 
-# adopt: _C_ascend::npu_swiglu_group_quant 9c9ce2bf0fee
+# adopt: _C_ascend::npu_swiglu_group_quant f83fef8001e5
 # schema: csrc/torch_binding.cpp:2474
 # no GE operator: dst_type is computed in the call
-# meta kept: csrc/torch_binding_meta.cpp:1563; y: its size or dtype comes from `get_type_code(dst_type)`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1563; y: its size or dtype comes from `at::ScalarType::Float4_e2m1fn_x2`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_swiglu_group_quant"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_swiglu_group_quant)
@@ -522,10 +517,10 @@ if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer"):
         arguments={"return_value": "return_values", "stride": lambda arguments: arguments["key"].stride(0), "scale_stride": lambda arguments: arguments["key_dequant_scale"].stride(0)},
     )
 
-# adopt: _C_ascend::npu_vllm_quant_lightning_indexer_metadata 24e31715cd20
+# adopt: _C_ascend::npu_vllm_quant_lightning_indexer_metadata 8e5e526a15b0
 # schema: csrc/torch_binding.cpp:2334
 # no GE operator: VllmQuantLightningIndexerMetadata ↔ aclnnVllmQuantLightningIndexerMetadata: nothing takes the attr Int aic_core_num; nothing takes the attr Int aiv_core_num; nothing takes the attr String soc_version
-# meta kept: csrc/torch_binding_meta.cpp:1552; its size or dtype comes from `at::Device(std::string(device))`, which is not followed
+# meta kept: csrc/torch_binding_meta.cpp:1552; metadata: its size or dtype comes from `at::Device(std::string(device))`, which is not followed
 # only with not (defined(ASCEND_PLATFORM_310P))
 if hasattr(torch.ops._C_ascend, "npu_vllm_quant_lightning_indexer_metadata"):
     ascend_graph.register_kernel(eager=torch.ops._C_ascend.npu_vllm_quant_lightning_indexer_metadata)

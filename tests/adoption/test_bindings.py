@@ -202,11 +202,24 @@ EFFECTS = {
     "a part that is changed": ("CALL y.slice(0, 0, 1).zero_();", "changed outside"),
     "a function of ATen": ("CALL at::abs_(y);", "changed outside"),
     "an input that is changed": ("x.mul_(2); CALL", "changed outside"),
+    "zeros before": ("y.zero_(); CALL", "holds values before"),
+    "zeros": ("y = at::zeros_like(x); CALL", "holds values before"),
+    "zeros of sizes": ("y = x.new_zeros(x.sizes()); CALL", "holds values before"),
+    "a view of zeros": ("y = at::zeros({x.size(0)}, x.options()).view({-1}); CALL", "holds values before"),
+    "a copy": ("y = x.clone(); CALL", "holds values before"),
+    "a part that is filled": ("y.slice(0, 0, 1).fill_(1); CALL", "holds values before"),
     "a condition": ("if (factor > 1) { CALL }", "does not run in some"),
     "another way out": ("if (stride == 2) { return y; } CALL", "does not run"),
     "a loop": ("for (int i = 0; i < stride; i++) { CALL }", "several times"),
     "a short loop": ("for (int i = 0; i < 3; i++) { CALL }", "several times"),
     "two calls": ("CALL CALL", "several times"),
+    "a case that is not there": ("switch (x.dim()) { case 1: CALL break; }", "does not run"),
+    "a case that goes on with the next": (
+        "switch (x.dim()) { case 1: CALL case 2: CALL break; default: CALL }",
+        "several times",
+    ),
+    "an error that is caught": ("try { CALL } catch (...) { log(); }", "several times"),
+    "a way out of a block": ("do { if (factor > 1) break; CALL } while (0);", "several times"),
     "rounds that go on from each other": (
         "at::Tensor z = x; for (int i = 0; i < 50; i++) {"
         " y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, z, mask, factor, stride, y); z = y; }",
@@ -228,7 +241,13 @@ SAME_AS_ONE = {
     "nothing to compute": "if (x.numel() == 0) { return y; } CALL",
     "a branch that raises": "if (stride < 0) { TORCH_CHECK(false, stride); } CALL",
     "one call a branch": "if (factor > 1) { CALL } else { CALL }",
-    "zeros before": "y.zero_(); CALL",
+    "a block that runs once": "do { CALL } while (0);",
+    "an error that is handed on": "try { CALL } catch (const std::exception &e) { throw; }",
+    "an error that is told": 'try { CALL } catch (int e) { throw; } catch (...) { TORCH_CHECK(false, "scale"); }',
+    "one call a case": (
+        "switch (x.scalar_type()) { case at::kFloat: case at::kHalf: CALL break;"
+        " case at::kInt: { auto n = 1; CALL break; } default: AT_ERROR(1); }"
+    ),
     "rounds that begin anew": "auto n = 50; for (int i = 0; i < n; i++) { y = at::empty_like(x); CALL }",
 }
 
@@ -279,3 +298,11 @@ def test_an_output_whose_size_is_not_followed_is_an_output(adopted: Adopt) -> No
         }
     )
     assert decision(report, "mine::scale").form is RegistrationForm.OP
+
+
+def test_an_output_that_its_definition_initializes_needs_no_zeros(adopted: Adopt) -> None:
+    definition = OP_DEF.replace('this->Output("y")', 'this->Output("y").InitValue(0)')
+    body = RETURN.format(call=f"y.zero_(); {CALL}")
+    more = {"csrc/scale/op_host/scale_def.cpp": definition}
+    state, form, arguments, _ = adopt_with(adopted, SCHEMA, PARAMETERS, body, more)
+    assert (state, form, arguments) == (State.BY_NAMES, "register_op", {})

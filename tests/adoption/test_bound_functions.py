@@ -255,7 +255,9 @@ LAUNCHES = {
     "AscendC::DataCopy(cGm, local, 8); aGm.SetValue(0, 1);": "Tensor(a0!) x, Tensor y",
     "auto part = cGm[8]; AscendC::DataCopy(part, local, 8);": "Tensor x, Tensor y",
     "auto part = bGm[8]; AscendC::DataCopy(part, local, 8); if (n) { Copier<half> one; one.Run(aGm); }": "Tensor x, Tensor(a1!) y",
-    "Copier<half> one; one.Run(bGm);": "Tensor x, Tensor y",
+    "AscendC::DataCopy(cGm, local, 8); Copier<half> one; one.Run(bGm);": "Tensor x, Tensor y",
+    # A kernel that writes nothing: a header that it includes is missing.
+    "Copier<half> one; one.Run(bGm);": "it launches add, and what that kernel does with x is not understood",
     "Writer<half> one; one.Run(bGm);": "Tensor x, Tensor(a1!) y",
     "AscendC::DataCopy(cGm, local, 8); Elsewhere(bGm);": "it launches add, and "
     "what that kernel does with y is not understood",
@@ -349,3 +351,16 @@ def test_an_argument_without_a_name_has_that_of_the_parameter(adopted: Adopt) ->
     arguments = ', pybind11::arg(), pybind11::arg("most") = 0'
     one, _ = adopt_function(adopted, "const at::Tensor &x, int64_t n", "return at::empty_like(x);", arguments=arguments)
     assert schema_of(one) == "mine::f(Tensor x, int most=0) -> Tensor"
+
+
+def test_a_function_with_a_schema_is_one_operator(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "at::Tensor f(const at::Tensor &x) { at::Tensor y = at::empty_like(x);"
+            " EXEC_NPU_CMD(aclnnRelu, x, y); return y; }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }\n'
+            'TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("f", &f); }\n'
+            'PYBIND11_MODULE(mine_lib, m) { m.def("g", &f); }\n'
+        }
+    )
+    assert [one.name for one in report.decisions] == ["mine::f"]

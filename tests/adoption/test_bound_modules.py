@@ -300,3 +300,25 @@ def test_modules_of_one_name_are_not_adopted_together(adopted: Adopt) -> None:
     report = adopted(files)
     assert [one.registers for one in report.decisions] == [False, False]
     assert report.decisions[0].reason.startswith("one/ops.cpp and two/ops.cpp bind case_lib:f")
+
+
+def test_the_build_file_around_a_file_names_its_module(adopted: Adopt) -> None:
+    source = (
+        "at::Tensor %s(const at::Tensor &x) {\n"
+        "    at::Tensor y = at::empty_like(x); EXEC_NPU_CMD(aclnnRelu, x, y); return y; }\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("%s", &%s); }\n'
+    )
+    setup = 'setup(ext_modules=[CppExtension(name="%s", sources=glob.glob("csrc/*.cpp"))])\n'
+    report = adopted(
+        {
+            "one/csrc/ops.cpp": source.replace("%s", "one"),
+            "one/setup.py": setup.replace("%s", "first._C"),
+            "two/csrc/ops.cpp": source.replace("%s", "two"),
+            "two/setup.py": setup.replace("%s", "second._C"),
+            "three/ops.cpp": source.replace("%s", "three"),
+        }
+    )
+    found = {one.name.partition("::")[2]: one for one in report.decisions}
+    assert found["one"].defined_from[1] == "first._C:one"
+    assert found["two"].defined_from[1] == "second._C:two"
+    assert found["three"].reason.startswith("nothing here tells which Python module has it")

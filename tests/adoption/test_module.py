@@ -144,7 +144,7 @@ def test_a_repository_without_operators_is_told_what_registers_what_it_has(repos
     done = CliRunner().invoke(main, ["adopt", str(root), "--output", str(tmp_path / "operators.py")])
     assert done.exit_code == 0
     assert (
-        "defines no operator; expected TORCH_LIBRARY, torch.library, PYBIND11_MODULE or op-plugin's YAML"
+        "defines no operator; expected TORCH_LIBRARY, torch.library, functions of tensors in PYBIND11_MODULE, or"
         in " ".join(done.output.split())
     )
     assert "It has 1 prototype: build the package, and write ascend_graph.register_package" in " ".join(

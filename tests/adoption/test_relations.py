@@ -58,6 +58,12 @@ CERTAIN = {
     "return at::empty({n}, at::dtype(at::kInt).device(x.device()));": "-> y[n]: int32",
     "return at::empty({(x.size(0) + BLOCK - 1) / BLOCK}, x.options());": "x[x0, *x_rest] -> y[((x0 + 128) - 1) // 128]: x",
     "check(x); return at::empty({x.size(0)}, x.options());": "x[x0, x1] -> y[x0]: x",
+    "int64_t k = n; switch (n) { case 1: k = 3; break; default: break; } return at::empty({k}, x.options());": (
+        "x -> y[(3 if n == 1 else n)]: x"
+    ),
+    "switch (n) { case 1: case 2: return at::empty({1}, x.options()); default: return at::empty({n}, x.options()); }": (
+        "x -> y[1] if (n == 1) or (n == 2) else [n]: x"
+    ),
     "return make(x, n);": "x[x0, *x_rest] -> y[x0, n]: x",
     (
         "auto up = [](int64_t a) { return (a + 7) / 8; }; return at::empty({up(x.size(0))}, x.options());"
@@ -129,7 +135,7 @@ UNCERTAIN = [
     "int64_t k = n; auto g = [&]() { k = 3; }; g(); return at::empty({k}, x.options());",
     "int64_t k = n; k++; return at::empty({k}, x.options());",
     "int64_t k = n; if ((k = w.size(0)) > 3) { } return at::empty({k}, x.options());",
-    "int64_t k = n; switch (n) { case 1: k = 3; break; default: break; } return at::empty({k}, x.options());",
+    "int64_t k = n; switch (n) { case 1: k = 3; case 2: break; default: break; } return at::empty({k}, x.options());",
     "std::vector<int64_t> s = {n, n}; s[unknown()] = 3; return at::empty(s, x.options());",
     "std::vector<int64_t> s = {n, 1}; std::sort(s.begin(), s.end()); return at::empty(s, x.options());",
     "auto s = x.sizes(); std::vector<int64_t> r(s.begin(), s.end() + 1); return at::empty(r, x.options());",
@@ -274,3 +280,13 @@ def _(x, n):
     one = decision(report, "mine::f")
     assert one.relation == "x[x0, *x_rest] -> y[x0, n]: x"
     assert not any("says otherwise" in line for line in one.evidence)
+
+
+def test_choices_of_the_preprocessor_are_not_multiplied_out(adopted: Adopt) -> None:
+    # 2 ** 64 of them would not end.
+    lines = "".join(f"#ifdef A{n}\nf{n}();\n#endif\n" for n in range(64))
+    text = (
+        f"at::Tensor f(const at::Tensor &x) {{\n{lines}return at::empty_like(x); }}\n"
+        'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor", &f); }\n'
+    )
+    assert not decision(adopted({"ops.cpp": text}), "mine::f").registers

@@ -64,6 +64,12 @@ CASES: list[tuple[Answer, str]] = [
         lambda i, a: (() if a["mode"] == "sum" else i[0].shape, i[0].dtype),
         'x[*s] -> y[] if mode == "sum" else [*s]',
     ),
+    (lambda i, a: ((62, 31), i[0].dtype), "x[*s] -> y[62, 31]: x"),
+    (lambda i, a: ((*i[0].shape, 24), i[0].dtype), "x[*s] -> y[*s, 24]: x"),
+    (
+        lambda i, a: ((*i[0].shape, 512 if a["flag"] else 48), i[0].dtype),
+        "x[*s] -> y[*s, 512]: x if flag else [*s, 48]: x",
+    ),
 ]
 
 

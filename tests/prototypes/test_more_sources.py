@@ -304,3 +304,26 @@ def test_dtypes_of_included_constants_and_vectors(tmp_path: Path) -> None:
     assert [d.message for d in found.diagnostics] == [
         'Typed: type of g: {gen.Sequence("g")} is computed; build the project to know it'
     ]
+
+
+def test_inputs_and_outputs_of_a_chip_are_read_where_the_class_has_none(tmp_path: Path) -> None:
+    text = """
+class Attend : public OpDef {
+public:
+    explicit Attend(const char *name) : OpDef(name) {
+        OpAICoreConfig config;
+        config.Input("q").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
+        config.Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).InitValue(0);
+        this->Attr("heads").AttrType(REQUIRED).Int();
+        OpAICoreConfig other;
+        other.Input("q").ParamType(REQUIRED).DataType({ge::DT_INT8});
+        this->AICore().AddConfig("ascend910b", config);
+        this->AICore().AddConfig("ascend310p", other);
+    }
+};
+OP_ADD(Attend);
+"""
+    (found,) = read(tmp_path, "attend_def.cpp", text).prototypes
+    assert [(one.name, one.dtypes) for one in found.inputs] == [("q", (DataType.FLOAT,))]
+    assert [(one.name, one.initialized) for one in found.outputs] == [("y", True)]
+    assert [one.name for one in found.attrs] == ["heads"]

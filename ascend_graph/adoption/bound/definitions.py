@@ -41,14 +41,16 @@ class BoundOperator:
 def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]:
     """Yield the operators of a repository's bound functions.
 
-    Left out are those without any tensor, with tensors of another framework, and those that the kernel of an operator
-    with a schema calls.
+    Left out are those without any tensor, with tensors of another framework, and those that are the kernel of an
+    operator with a schema, or that it calls.
     """
     by_module: dict[tuple[str, str], list[BoundFunction]] = {}
     defined = {one.schema.qualified_name for one in findings.definitions if not one.inferred}
     kernels = [one.function for one in findings.implementations if one.name in defined and not one.is_meta]
     called = {name for function in kernels for name in findings.bound_by(function)}
-    implementing = [one.function for one in findings.implementations if one.place.file.endswith(".py")]
+    implementing = [
+        one.function for one in findings.implementations if one.name in defined or one.place.file.endswith(".py")
+    ]
     for one in findings.bound_functions:
         if one.name.rpartition(".")[2] in called or (one.function is not None and one.function in implementing):
             continue
@@ -56,15 +58,16 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
         by_module.setdefault(key, []).append(one)
     taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}
     binding: dict[str, set[str]] = {}
+    is_alone = sum(1 for file, _ in by_module if file) <= 1
     for (file, _), functions in by_module.items():
         for one in functions:
-            binding.setdefault(known.extensions.target(one, functions), set()).add(file)
+            binding.setdefault(known.extensions.target(one, functions, is_alone=is_alone), set()).add(file)
     for functions in by_module.values():
         chosen = {one.name for one in functions if one.conditions} & {
             name for name, count in Counter(one.name for one in functions).items() if count > 1
         }
         for one in functions:
-            target = known.extensions.target(one, functions)
+            target = known.extensions.target(one, functions, is_alone=is_alone)
             name = f"{_namespace(target, known.extensions.root.name, findings)}::{one.name.replace('.', '_')}"
             taken[name] = taken.get(name, 0) + 1
             made = _operator(one, name, taken[name], target, findings, known)

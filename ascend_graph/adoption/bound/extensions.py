@@ -36,15 +36,18 @@ class Extensions:
     builders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: Function → the autograd function that computes with it, and the functions of its gradient.
     gradients: dict[str, GradientPair] = field(default_factory=dict)
-    #: Name of an extension → C++ files that build files list.
+    #: Name of an extension → C++ files that build files list; none if they list patterns.
     built: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Name of an extension → directory of its build file, relative to the root.
+    directories: dict[str, str] = field(default_factory=dict)
 
-    def target(self, bound: BoundFunction, others: Iterable[BoundFunction]) -> str:
+    def target(self, bound: BoundFunction, others: Iterable[BoundFunction], *, is_alone: bool = True) -> str:
         """Return ``module:function`` of a bound function; empty if nothing tells the module.
 
         Args:
             bound: The function.
             others: The functions of its module.
+            is_alone: Whether no other file of the repository binds a module that its build names.
         """
         file = bound.function.file if bound.function is not None else bound.place.file
         files = {bound.place.file, file}
@@ -63,15 +66,27 @@ class Extensions:
             # What a module of the repository holds is an object: the extension that it has loaded.
             return f"{parent}:{held}.{bound.name}" if parent in self.files else f"{best[0]}:{bound.name}"
         listed = [name for name, sources in self.built.items() if any(_names(one, files) for one in sources)]
-        listed = listed or (list(self.built) if len(self.built) == 1 else [])
+        listed = listed or self._around(bound.place.file) or (list(self.built) if is_alone else [])
         if len(listed) == 1:
             return f"{listed[0]}:{bound.name}"
         return "" if bound.module == "TORCH_EXTENSION_NAME" else f"{bound.module}:{bound.name}"
+
+    def _around(self, file: str) -> list[str]:
+        """Return the extensions of the innermost build file around a file, as far as these list no sources."""
+        around = [
+            name for name, directory in self.directories.items() if directory == "." or file.startswith(f"{directory}/")
+        ]
+        depth = max((_depth(self.directories[one]) for one in around), default=0)
+        return [one for one in around if _depth(self.directories[one]) == depth and not self.built[one]]
 
     def _may_be(self, module: str, stated: str) -> bool:
         if stated != "TORCH_EXTENSION_NAME" and module.rpartition(".")[2] != stated:
             return False
         return module not in self.modules and module.partition(".")[0] not in _OTHERS
+
+
+def _depth(directory: str) -> int:
+    return 0 if directory == "." else directory.count("/") + 1
 
 
 def _names(written: str, files: set[str]) -> bool:
@@ -108,6 +123,7 @@ def read_extensions(paths: Iterable[Path], root: Path, names: set[str]) -> Exten
         if path.suffix != ".py":
             for match in _MACRO.finditer(data.decode("utf-8", "replace")):
                 found.built.setdefault(match[1], ())
+                found.directories.setdefault(match[1], relative(path.parent, root))
         elif pattern.search(data):
             try:
                 tree = ast.parse(data, str(path))
@@ -115,7 +131,7 @@ def read_extensions(paths: Iterable[Path], root: Path, names: set[str]) -> Exten
                 continue
             nodes = list(ast.walk(tree))
             _read_uses(nodes, module_of(path, root), path.name == "__init__.py", names, found)
-            _read_builders(tree, nodes, module_of(path, root), found)
+            _read_builders(tree, nodes, module_of(path, root), relative(path.parent, root), found)
             for name, pair in read_gradients(nodes, relative(path, root), names):
                 found.gradients.setdefault(name, pair)
     return found
@@ -164,7 +180,7 @@ def _absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
     return ".".join([*kept, *((node.module or "").split("."))]).strip(".")
 
 
-def _read_builders(tree: ast.Module, nodes: list[ast.AST], module: str, found: Extensions) -> None:
+def _read_builders(tree: ast.Module, nodes: list[ast.AST], module: str, directory: str, found: Extensions) -> None:
     """Note classes that list sources and load what is built of them, and extensions of setup files."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for name, node in classes.items():
@@ -180,7 +196,9 @@ def _read_builders(tree: ast.Module, nodes: list[ast.AST], module: str, found: E
             stated = constants.get(stated.id)
         if isinstance(stated, ast.Constant) and isinstance(stated.value, str):
             listed = given.get("sources", call.args[1] if len(call.args) > 1 else None)
-            found.built[stated.value] = tuple(_strings(listed)) if listed is not None else ()
+            sources = tuple(_strings(listed)) if listed is not None else ()
+            found.built[stated.value] = () if any("*" in one for one in sources) else sources
+            found.directories[stated.value] = directory
 
 
 def _constants(nodes: list[ast.AST]) -> dict[str, ast.expr]:

@@ -104,11 +104,13 @@ def kernel_writes(name: str, files: Iterable[Path], caller: Path) -> KernelWrite
     kernel, path = found[0]
     result = KernelWrites(len(kernel.parameters))
     reader = _reader_of(path, path.stat().st_mtime_ns)
-    for number, parameter in enumerate(kernel.parameters):
-        if parameter.is_pointer or "GM_ADDR" in parameter.type:
-            verdict = reader.verdict(name, parameter.name)
-            if verdict != "read":
-                (result.written if verdict == "written" else result.unknown).add(number)
+    pointers = {n for n, one in enumerate(kernel.parameters) if one.is_pointer or "GM_ADDR" in one.type}
+    for number in sorted(pointers):
+        verdict = reader.verdict(name, kernel.parameters[number].name)
+        if verdict != "read":
+            (result.written if verdict == "written" else result.unknown).add(number)
+    if not result.written and not result.unknown:
+        result.unknown = pointers  # A kernel has a result; what writes it is in a file that is not here.
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from math import prod
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 #: Maximum number of choices that are read.
@@ -53,13 +54,12 @@ def variants_of(text: list[str], code: list[str], first: int, last: int) -> tupl
                 stack.append((group, branch + 1))
                 groups[group] = max(groups[group], branch + 2)
         owners.append(tuple(stack))
-    choices = list(product(*map(range, groups)))
-    if stack or len(choices) > _MAX_VARIANTS:
+    if stack or prod(groups) > _MAX_VARIANTS:
         return ()
     return tuple(
         "\n".join(
             code[first - 1 + n] if all(chosen[group] == branch for group, branch in owner) else ""
             for n, owner in enumerate(owners)
         )
-        for chosen in choices
+        for chosen in product(*map(range, groups))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 
 from ascend_graph.adoption.cpp.arrays import array_of
 from ascend_graph.adoption.cpp.expressions import (
@@ -21,6 +22,7 @@ from ascend_graph.adoption.cpp.expressions import (
     unknown,
 )
 from ascend_graph.adoption.cpp.functions import close_of, split
+from ascend_graph.adoption.cpp.switches import run_once
 from ascend_graph.sources.kernels import LITERAL
 
 _DECLARED = re.compile(
@@ -139,7 +141,7 @@ def _if(text: str, opening: int, depth: int) -> tuple[list[ast.stmt], int]:
 
 
 def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[list[ast.stmt], int]:
-    """Return what a loop, a switch or a try assigns as unknown; a loop that appends sizes is understood."""
+    """Return what a loop assigns as unknown; one that appends sizes, and what runs once, are understood."""
     header = ""
     after = word.end()
     if word[2] == "(":
@@ -153,12 +155,13 @@ def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[li
     if word[1] == "do":
         last = _end_of_statement(text, end)
         header, end = re.sub(r"\A\s*while\b", "", text[end:last]), last + 1
+    read = partial(_statement, text, depth=depth), partial(_block, depth=depth)
+    if (once := run_once(word[1], header, text, (after, body, end), *read)) is not None:
+        return once
     if word[1] == "for":
-        understood = _append_range(header, body)
-        if understood is not None:
+        if (understood := _append_range(header, body)) is not None:
             return [understood], end
-        counted = _counted(header, body)
-        if counted is not None:
+        if (counted := _counted(header, body)) is not None:
             # The number is the loop's own, and may hide a variable.
             return [counted, ast.Expr(ast.Call(ast.Name(FORGET), [counted.target], []))], end
     # Its body may run or not: each assignment is one to an unknown value.

@@ -11,7 +11,7 @@ from ascend_graph.adoption.cpp.expressions import DEFAULT, FORGET, LAMBDA, REFER
 from ascend_graph.adoption.cpp.functions import lambda_of
 from ascend_graph.adoption.cpp.statements import declared_names, statements
 from ascend_graph.adoption.interpreter.evaluation import DISPATCHED, MAX_CALLS, METHOD, RAISED, Callee, Evaluation
-from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
+from ascend_graph.adoption.interpreter.known_calls import FILLING, MAKERS, known_call, made_tensor
 from ascend_graph.adoption.interpreter.members import method_result
 from ascend_graph.adoption.interpreter.names import OF_DATA, text_of
 from ascend_graph.adoption.interpreter.sizes import item_of
@@ -26,6 +26,7 @@ from ascend_graph.adoption.interpreter.values import (
     Sizes,
     TorchOperator,
     Unknown,
+    allocations,
 )
 from ascend_graph.adoption.interpreter.variables import (
     forget_memory,
@@ -122,7 +123,7 @@ class CallEvaluator(Evaluation):
         assert isinstance(node.func, ast.Attribute)
         name = node.func.attr
         if name in MAKERS:
-            return self.made(node.args, scope, keywords, owner)
+            return self.holding(name, self.made(node.args, scope, keywords, owner))
         arguments = [self.value(one, scope) for one in node.args]
         if name in OF_DATA and not arguments:
             return Unknown(text_of(node))
@@ -147,6 +148,10 @@ class CallEvaluator(Evaluation):
         made = method_result(owner, name, arguments)
         if isinstance(made, NewTensor) and name in VIEW_METHODS - {"clone"} and made is not owner:
             self.memory[made.serial] = self.memory_of(owner)
+        elif isinstance(made, NewTensor) and made is not owner:
+            held = self.memory_of(owner)
+            if any(isinstance(one, str) for one in held) or held & self.filled:
+                self.filled.add(made.serial)  # A copy, a cast.
         if name == "permute" and isinstance(owner, Input) and isinstance(made, NewTensor) and not self.conditional:
             self.outcome.ranks.setdefault(owner.name, len(made.sizes.items))
         return made
@@ -164,9 +169,15 @@ class CallEvaluator(Evaluation):
                 arguments.append(self.value(one, scope))
         return made_tensor(arguments, keywords, owner)
 
+    def holding(self, maker: str, made: Any) -> Any:
+        """Return a tensor that is made, and note that it holds values if ``maker`` is ``zeros`` or the like."""
+        if "empty" not in maker:
+            self.filled.update(allocations(made))
+        return made
+
     def function(self, name: str, last: str, node: ast.Call, scope: dict[str, Any], keywords: Mapping[str, Any]) -> Any:
         if last in MAKERS:
-            return self.made(node.args, scope, keywords, None)
+            return self.holding(last, self.made(node.args, scope, keywords, None))
         arguments = [self.value(one, scope) for one in node.args]
         if name.startswith(("at::", "torch::", "torch.")) and last in VIEW_METHODS and arguments and not keywords:
             return self.viewed(arguments[0], last, arguments[1:])
@@ -175,7 +186,7 @@ class CallEvaluator(Evaluation):
         structure = self.structure(last, arguments)
         known = known_call(last, arguments, keywords) if structure is None else structure
         if known is not None:
-            return known
+            return self.holding(last, known) if last in FILLING else known
         if last == LAMBDA:
             return Closure(str(node.args[0].value)) if isinstance(node.args[0], ast.Constant) else UNKNOWN
         if isinstance(held := scope.get(name), Closure):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ascend_graph.adoption.interpreter.values import UNKNOWN, Choice, Element, Input, NewTensor
+from ascend_graph.adoption.interpreter.values import UNKNOWN, Choice, Element, Input, NewTensor, allocations
 from ascend_graph.adoption.interpreter.variables import changed_names, decayed_names, mutated_names
 
 #: Maximum number of statements and expressions that are evaluated for one function.
@@ -103,6 +103,8 @@ class Outcome:
     repeats: bool = False
     #: Tensors that statements change in place: arguments by name, and allocations that are changed after a watched call.
     changed: set[str | int] = field(default_factory=set)
+    #: Allocations of watched calls that hold values before the call: zeros, a copy.
+    filled: set[int] = field(default_factory=set)
 
 
 class Evaluation(ABC):
@@ -132,6 +134,8 @@ class Evaluation(ABC):
         self.decayed: frozenset[str] = frozenset()
         #: Memory of views: arguments by name, allocations by number.
         self.memory: dict[int, frozenset[str | int]] = {}
+        #: Allocations that hold values: those that are not made by ``empty`` and the like.
+        self.filled: set[int] = set()
         #: Variables at the end of the last call; None if it may have returned before.
         self.ended: Mapping[str, Any] | None = None
 
@@ -142,7 +146,11 @@ class Evaluation(ABC):
 
     def watch(self, name: str, values: Iterable[Any]) -> None:
         """Record a watched call."""
-        self.outcome.calls.append((name, tuple(values)))
+        given = tuple(values)
+        self.outcome.calls.append((name, given))
+        for one in given:
+            if self.memory_of(one) & self.filled:
+                self.outcome.filled |= {*allocations(one)}
         least, greatest = self.outcome.runs
         self.outcome.runs = least + 1, greatest + 1
 
@@ -159,6 +167,7 @@ class Evaluation(ABC):
     def change(self, value: Any) -> None:
         """Record that the values of a tensor are changed in place."""
         found = self.memory_of(value)
+        self.filled |= {one for one in found if isinstance(one, int)}
         self.outcome.changed |= found if self.outcome.calls else {one for one in found if isinstance(one, str)}
 
     @abstractmethod

@@ -52,6 +52,8 @@ MAKERS = frozenset(
     }
 )  # fmt: skip
 _LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "full_like"})
+#: Functions other than those of ``MAKERS`` whose tensors hold values.
+FILLING = frozenset({"full", "full_symint", *_LIKE}) - {"empty_like"}
 #: Allocators of torch_npu: ``(tensor)`` or ``(sizes, options)``.
 _ALLOCATORS = frozenset(
     {
