@@ -104,8 +104,9 @@ def with_contiguous_inputs(program: FuzzProgram) -> FuzzProgram:
 
 def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
     """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
-    names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}
-    copies = tuple(ProgramLine("{0} * 1", (name,), (copy,)) for name, copy in names.items())
+    names = {i.name: f"copied_{i.name}" for i in program.inputs}
+    texts = ["{0} ^ False" if i.dtype == "bool" else "{0} * 1" for i in program.inputs]
+    copies = tuple(ProgramLine(text, (i.name,), (names[i.name],)) for text, i in zip(texts, program.inputs, strict=True))
 
     def renamed(text: str) -> str:
         return re.sub(r"\bx\d+\b", lambda name: names.get(name[0], name[0]), text)
