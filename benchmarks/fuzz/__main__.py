@@ -77,7 +77,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run the requested command; return 1 if something is wrong."""
     parser = argparse.ArgumentParser(prog="make bench NAME=fuzz ARGS=…", description=__doc__)
     parser.add_argument(
-        "--seed", type=int, default=-1, help="of the first program; a fresh one without it, which is printed"
+        "--seed",
+        type=int,
+        default=-1,
+        help="of the first program, the next has SEED + 1; a fresh one without it, which is printed",
     )
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--operators", type=int, default=50)

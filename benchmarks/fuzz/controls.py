@@ -37,13 +37,15 @@ def is_right(program: FuzzProgram, mode: str) -> bool:
 
 
 def is_explained(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a program is right in a finding's mode, or has another known fault there."""
-    from benchmarks.fuzz.known import known_fault
+    """Return whether a program is right in a finding's mode, or what is found there is another one and explained."""
+    from benchmarks.fuzz.check import judge
+    from benchmarks.fuzz.modes import cpu_results
 
     other = _found(program, finding.mode)
     if other is None:
         return True
-    return (other.kind, other.message) != (finding.kind, finding.message) and known_fault(program, other) != ""
+    same = (other.kind, other.message) == (finding.kind, finding.message)
+    return not same and other.kind != "no control" and judge(program, other, cpu_results(program)) != ("", "")
 
 
 def _found(program: FuzzProgram, mode: str) -> FuzzFinding | None:
@@ -104,8 +106,11 @@ def with_contiguous_inputs(program: FuzzProgram) -> FuzzProgram:
 
 def with_copied_inputs(program: FuzzProgram) -> FuzzProgram:
     """Return the program that reads copies of its tensors, made by an operator that no pass drops."""
-    names = {i.name: f"copied_{i.name}" for i in program.inputs if i.dtype != "bool"}
-    copies = tuple(ProgramLine("{0} * 1", (name,), (copy,)) for name, copy in names.items())
+    names = {i.name: f"copied_{i.name}" for i in program.inputs}
+    texts = ["{0} ^ False" if i.dtype == "bool" else "{0} * 1" for i in program.inputs]
+    copies = tuple(
+        ProgramLine(text, (i.name,), (names[i.name],)) for text, i in zip(texts, program.inputs, strict=True)
+    )
 
     def renamed(text: str) -> str:
         return re.sub(r"\bx\d+\b", lambda name: names.get(name[0], name[0]), text)

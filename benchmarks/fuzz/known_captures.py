@@ -28,18 +28,18 @@ _CONSTANT = re.compile(re.escape(_REAL[:118]) + r".*[\[( ]tensor\(", re.DOTALL)
 def _real_constant(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a gradient's graph makes a constant, as ``zeros``: npugraph_ex runs it outside of the fake mode.
 
-    The same program is right, or has another known fault, once its graphs fill constants from an input.
+    The same program is right, or another finding in it is explained, once its graphs fill constants from an input.
     """
-    from benchmarks.fuzz.check import run_mode
-    from benchmarks.fuzz.known import known_fault
+    from benchmarks.fuzz.check import judge, run_mode
     from benchmarks.fuzz.modes import cpu_results
 
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad
     if not captures or not _CONSTANT.match(finding.message) or is_right(program, finding.mode):
         return False
     with filled_from_inputs():
-        other = run_mode(program, finding.mode, cpu_results(program))[1]
-        return other is None or (not _CONSTANT.match(other.message) and known_fault(program, other) != "")
+        expected = cpu_results(program)
+        other = run_mode(program, finding.mode, expected)[1]
+        return other is None or (not _CONSTANT.match(other.message) and judge(program, other, expected) != ("", ""))
 
 
 def _unnamed_maximum(program: FuzzProgram, finding: FuzzFinding) -> bool:
@@ -106,13 +106,13 @@ def _parts_of_an_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
 def _unused_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether an input that no operator of a capture reads has another size than when it was captured.
 
-    The same program is right once it returns a copy of each input, too.
+    The same program is right, or another finding in it is explained, once it returns a copy of each input, too.
     """
     says = r"RuntimeError: The size of tensor a .* must match .*_acl_concrete_graph/acl_graph\.py"
     raises = finding.kind == "raises" and re.match(says, finding.message, re.DOTALL) is not None
     if not raises or finding.mode != "npugraph_ex_dynamic" or is_right(program, finding.mode):
         return False
-    return is_right(with_used_inputs(program), finding.mode)
+    return is_explained(with_used_inputs(program), finding)
 
 
 def _empty_output(program: FuzzProgram, finding: FuzzFinding) -> bool:

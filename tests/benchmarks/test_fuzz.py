@@ -307,6 +307,29 @@ def test_a_fault_of_the_wheel_is_recognized_by_the_program(fault: object) -> Non
     assert known_fault(made, replace(finding, kind="value of gradients", message="1 of 3 values differ")) == ""
 
 
+def test_an_overwritten_input_of_booleans_is_recognized() -> None:
+    prepare()
+    view = program(("{0}.view(-1, 1)", ("x0",), ("v0",)), outputs=("v0",))
+    made = replace(view, inputs=(Input("x0", "bool", (3,)),), sizes=({}, {}))
+    finding = run_mode(made, "npugraph_ex", cpu_results(made))[1]
+    assert finding is not None
+    assert finding.kind == "value of earlier arguments"
+    assert known_fault(made, finding) == "view-of-first-input"
+
+
+def test_a_control_may_differ_as_pytorchs_own_tracing_does() -> None:
+    prepare()
+    lines = (
+        ("torch.where({0} > 0, {0}, 2.0)", ("x0",), ("v0",)),
+        ("torch._foreach_add_([{0}, {0}], 1)", ("x1",), ()),  # traced, it adds 1 where eager mode adds 2
+    )
+    made = program(*lines, outputs=("v0",), inputs=2)
+    made = replace(made, inputs=(replace(made.inputs[0], grad=True), made.inputs[1]))
+    finding = run_mode(made, "npugraph_ex", cpu_results(made))[1]
+    assert finding is not None
+    assert known_fault(made, finding) == "real-constant-in-gradient"
+
+
 def test_arrangements_are_in_memory_as_they_are_called() -> None:
     values = torch.arange(6.0).reshape(2, 3)
     assert ARRANGEMENTS["expanded"](values).stride() == (0, 1)
