@@ -38,9 +38,9 @@ int main() {
         return static_cast<unsigned long long>(size);
     };
     using Memory = platform_ascendc::CoreMemType;
-    std::printf("tiling %u %u %u %llu %llu %llu %llu %llu %llu %llu\n",
+    std::printf("tiling %u %u %u %u %u %llu %llu %llu %llu %llu %llu %llu\n",
                 static_cast<unsigned>(platform.GetCurNpuArch()), platform.GetCoreNumAic(), platform.GetCoreNumAiv(),
-                memory(Memory::UB), memory(Memory::L1), memory(Memory::L0_A), memory(Memory::L0_B), memory(Memory::L0_C),
+                platform.GetCoreNum(), platform.GetCoreNumVector(), memory(Memory::UB), memory(Memory::L1), memory(Memory::L0_A), memory(Memory::L0_B), memory(Memory::L0_C),
                 memory(Memory::L2), memory(Memory::HBM));
     std::printf("version %d\n", static_cast<int>(platform.GetSocVersion()));
     for (const char* key : {"SoC_version", "Short_SoC_version", "NpuArch", "AIC_version"}) {
@@ -139,7 +139,10 @@ def test_tiling_functions_are_told_the_processor(name: str, platforms: dict[str,
     local = KERNEL_ARCHITECTURES[one.kernels].local_kib
     sizes = [local[which] << 10 for which in ("ub", "l1", "l0a", "l0b", "l0c")]
     l2, hbm, arch = one.l2_mib << 20, one.hbm_gib << 30, arch_number(one)
-    assert said["tiling"] == " ".join(map(str, (arch, one.cube_cores, one.vector_cores, *sizes, l2, hbm)))
+    coupled = one.npu_arch == "dav-2002"
+    vector = one.cube_cores if coupled else one.vector_cores
+    cores = (one.cube_cores, vector, vector, one.vector_cores if coupled else 0)
+    assert said["tiling"] == " ".join(map(str, (arch, *cores, *sizes, l2, hbm)))
     assert (said["SoC_version"], said["Short_SoC_version"]) == (name, one.short_name)
     assert (said["NpuArch"], said["AIC_version"]) == (str(arch), one.cores)
     described = KERNEL_ARCHITECTURES[one.npu_arch].description if one.npu_arch in KERNEL_ARCHITECTURES else {}

@@ -181,7 +181,7 @@ def host_kernel(
             raise HostRuntimeError(
                 f"{op_types[0]}: {', '.join(sorted(strangers))} is not an input; the inputs are: {', '.join(inputs)}"
             )
-        numbers = [p for p in positional if p.default is not p.empty and p.default is not None]
+        numbers = [p for p in positional if p.default not in (p.empty, None, ())]
         if numbers:
             shown = ", ".join(map(str, numbers))
             raise HostRuntimeError(
@@ -198,8 +198,7 @@ def host_kernel(
                     dynamic_inputs=frozenset(dynamic),
                     ignored_attrs=frozenset(ignores),
                     takes_any_attr=any(p.kind is p.VAR_KEYWORD for p in parameters),
-                    required_inputs=frozenset(p.name.rstrip("_") for p in positional if p.default is p.empty)
-                    - set(dynamic),
+                    required_inputs=frozenset(p.name.rstrip("_") for p in positional if p.default is p.empty),
                     required_attrs=frozenset(p.name for p in keywords if p.default is p.empty),
                     value_inputs=frozenset(values),
                     written_inputs=frozenset(writes),

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ascend_graph.environment import processor
+from ascend_graph.host.triton.ir import TritonProgramError
 from ascend_graph.host.triton.launch import Launch, bind, enqueue
 from ascend_graph.host.triton.memory import HostMemoryError
 from ascend_graph.host.triton.program import Program
@@ -166,6 +168,21 @@ def host_driver(stock: type[Any]) -> type[Any]:
         @classmethod
         def is_active(cls) -> bool:
             return True
+
+        def get_benchmarker(self) -> Callable[..., Any]:
+            """Return the wheel's benchmark, which waits for the device and is refused by name where a capture cannot."""
+            measure = super().get_benchmarker()
+
+            def bench(*arguments: Any, **options: Any) -> Any:
+                if import_module("torch").npu.is_current_stream_capturing():
+                    raise TritonProgramError(
+                        "triton.autotune: a kernel measures its configurations at its first launch for a key, which a "
+                        "stream that captures cannot; launch it once with these sizes before the capture (call the "
+                        "function once before torch.compile or NPUGraph), or give it one configuration"
+                    )
+                return measure(*arguments, **options)
+
+            return bench
 
         def get_empty_cache_for_benchmark(self) -> Any:
             """Return what autotuning clears before each run: next to nothing, for the host has no cache of the device's."""

@@ -172,7 +172,11 @@ ACL_EXPORT void* ascendgraphPreparedState(const aclOpExecutor* executor, int (*r
 ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) { delete executor; }
 ACL_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     forget_collected(executor);
-    delete executor;
+    if (executor != nullptr && executor->is_repeatable())
+        const std::shared_ptr<aclOpExecutor> last =
+            std::move(executor->kept);  // runs that go on have it, too
+    else
+        delete executor;
     return 0;
 }
 
@@ -279,6 +283,9 @@ ACL_EXPORT int ascendgraphAddScalarListTensor(aclOpExecutor* executor, const acl
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (executor == nullptr) return fail_null(kParamNullptr, "aclnn", "the executor");
+    if (executor->is_repeatable()) {
+        if (const int error = one_run(executor)) return error;
+    }
     std::unique_ptr<aclOpExecutor> owned(executor);
     if (ascendgraphDeferral(stream) == nullptr) {
         const int status = [&] {
@@ -297,6 +304,7 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
 ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare,
                                           uint64_t* workspace_size) {
     executor->never_keep();
+    executor->prepare = prepare;
     const int error = prepare(executor->values, executor->count, &executor->prepared);
     if (error == 0) *workspace_size = executor->prepared.workspace_size;
     return error;
@@ -305,6 +313,7 @@ ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPr
 ACL_EXPORT int ascendgraphPrepareFunction(aclOpExecutor** executor) {
     aclOpExecutor* created = *executor;
     created->never_keep();
+    created->is_function = true;
     const int error =
         function_preparer == nullptr
             ? needs_pytorch((std::string("aclnn") + created->op_type).c_str())

@@ -56,6 +56,14 @@ class Arena {
     std::vector<std::unique_ptr<char[]>> more_;
 };
 
+// An aclTensor of the caller, and the copy of it.
+struct Source {
+    const aclTensor* tensor;
+    Tensor* copy;
+    int64_t byte_offset;  // of the copy's data, in the storage
+    Source* next;
+};
+
 // Owns a copy of every argument.
 struct Executor {
     Executor(const char* name, KernelEntry kernel)
@@ -79,11 +87,18 @@ struct Executor {
     uint64_t workspace_size = 0;
     void* user_handle = nullptr;  // what a hand-written function keeps from its first half to its second
     KeptCall* place;              // where it goes when it has run; null where it is not kept
+    Source* sources = nullptr;
+    ascendgraphPrepare prepare = nullptr;  // how it was prepared
+    bool is_function = false;              // prepared by ascendgraphPrepareFunction
+    // Itself where it runs more than once; what has its values where it is one of those runs.
+    std::shared_ptr<aclOpExecutor> kept;
     std::vector<int64_t> byte_offsets;  // of an executor that may be kept: of its tensors, in their storages
 
     // Says what is wrong with the source and returns its error; 0 where nothing is.
     int copy(const aclTensor& source, Tensor& target) {
         const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
+        Source* const kept_source = arena.allocate<Source>(1);
+        *kept_source = {&source, &target, 0, std::exchange(sources, kept_source)};
         char* data = static_cast<char*>(source.storage);
         if (in_blocks(source.format)) {
             never_keep();  // a key does not know the format
@@ -101,6 +116,7 @@ struct Executor {
         const std::optional<int64_t> offset = byte_offset(source.dtype, source.offset);
         if (!offset) return within_a_byte(source);
         if (data != nullptr) data += *offset;
+        kept_source->byte_offset = *offset;
         if (place != nullptr) byte_offsets.push_back(*offset);
         target = {data, source.dtype, static_cast<int32_t>(source.rank), dims, dims + source.rank};
         return 0;
@@ -146,6 +162,9 @@ struct Executor {
     void never_keep() {
         if (place != nullptr) give_up(std::exchange(place, nullptr));
     }
+    bool is_repeatable() const { return kept.get() == static_cast<const void*>(this); }
+    // Put an aclTensor of the first phase elsewhere; false for one that it did not have.
+    bool move(const aclTensor& tensor, void* address);
     size_t tensor_count() const { return byte_offsets.size(); }
     // The same call with its tensors in other storages, in the order of the arguments.
     void move_to(void* const* storages) {
@@ -160,6 +179,10 @@ struct Executor {
         }
     }
 };
+
+// One run of an executor that is repeatable, in its place: prepared, and gone when it has run. Null on
+// failure.
+int one_run(aclOpExecutor*& executor);
 
 // Ends the collection of a call whose executor its caller destroys (nnopbase.cpp).
 void forget_collected(const void* executor);

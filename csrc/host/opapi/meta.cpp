@@ -63,10 +63,6 @@ void set(aclTensor* tensor, const int64_t* sizes, int dtype, const int64_t* stri
     }
 }
 
-uint64_t kept_rank(int format, uint64_t storage_rank) {
-    return ascend_graph::host::in_blocks(format) ? storage_rank : 0;
-}
-
 }  // namespace
 
 ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
@@ -75,7 +71,7 @@ ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int d
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
         return null_argument<aclTensor>("aclCreateTensor", "viewDims or storageDims");
     }
-    aclTensor* tensor = aclTensor::create(rank, kept_rank(format, storage_rank));
+    aclTensor* tensor = aclTensor::create(rank, storage_rank);
     set(tensor, sizes, dtype, strides, offset, format, storage_sizes, data);
     return tensor;
 }
@@ -86,14 +82,14 @@ ACL_EXPORT int aclInitTensor(aclTensor* tensor, const int64_t* sizes, uint64_t r
         (storage_rank != 0 && storage_sizes == nullptr)) {
         return fail_null(kParamNullptr, "aclInitTensor", "tensor, viewDims or storageDims");
     }
-    if (2 * rank + kept_rank(format, storage_rank) > ascend_graph::host::kLeastRoom) {
+    if (2 * rank + storage_rank > ascend_graph::host::kLeastRoom) {
         return ascendgraphFail(kParamInvalid, ("aclInitTensor: viewDimsNum is " + std::to_string(rank) +
                                                "; expected at most 8 dimensions")
                                                   .c_str());
     }
     if (tensor->view != nullptr) tensor->free_view(std::exchange(tensor->view, nullptr));
     tensor->rank = rank;
-    tensor->kept_rank = kept_rank(format, storage_rank);
+    tensor->kept_rank = storage_rank;
     set(tensor, sizes, dtype, strides, offset, format, storage_sizes, data);
     return 0;
 }
@@ -165,6 +161,14 @@ ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_
     *rank = tensor->rank;
     *sizes = new int64_t[tensor->rank];  // the caller frees it with delete[], as CANN documents
     std::copy_n(tensor->sizes(), tensor->rank, *sizes);
+    return 0;
+}
+ACL_EXPORT int aclGetStorageShape(const aclTensor* tensor, int64_t** sizes, uint64_t* rank) {
+    if (tensor == nullptr || sizes == nullptr || rank == nullptr)
+        return fail_null(kParamNullptr, "aclGetStorageShape", "an argument");
+    *rank = tensor->kept_rank;
+    *sizes = new int64_t[tensor->kept_rank];
+    std::copy_n(tensor->kept(), tensor->kept_rank, *sizes);
     return 0;
 }
 ACL_EXPORT int aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uint64_t* rank) {

@@ -63,6 +63,7 @@ void PlatFormInfos::describe(const ascendc_host::Processor& processor) {
         if (fact.architecture == processor.npu_arch)
             impl_->facts[std::string(fact.label) + "/" + fact.key] = fact.value;
     }
+    SetCoreNumByCoreType(ascendc_host::is_coupled(processor) ? "AiCore" : "VectorCore");
 }
 
 // False for facts that are not known here.

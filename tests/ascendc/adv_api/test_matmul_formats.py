@@ -37,7 +37,8 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, const
     mm.SetTensorB(bg);
     const int blocks = (tiling.M + 15) / 16 * ((tiling.N + 15) / 16);
     if (how == 0) mm.IterateAll(cg);
-    if constexpr (std::is_same<POLICY<CONFIG>, Impl::Detail::MatmulPolicy<CONFIG>>::value) {
+    using Plain = Impl::Detail::MatmulPolicy<CONFIG, void, In, In, In, In>;
+    if constexpr (std::is_same<POLICY<CONFIG, void, In, In, In, In>, Plain>::value) {
     if (how == 1) while (mm.template Iterate<true>()) mm.template GetTensorC<true>(cg);
     if (how == 2) while (mm.template Iterate<false>()) mm.template GetTensorC<false>(cg);
     if (how >= 3) {
@@ -74,6 +75,17 @@ extern "C" __global__ __cube__ void lower(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint3
 extern "C" __global__ __cube__ void kept(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling,
     int32_t how) {
     Run<CubeFormat::ND, CFG_MDL, Impl::Detail::NBuffer33MatmulPolicy>(a, b, c, size, tiling, how);
+}
+// A policy of an author's own has the parameters that CANN's have.
+template <const auto& CONFIG, class IMPL, class A, class B, class C, class BIAS>
+struct Own : Impl::Detail::TrianUpperMatmulPolicy<CONFIG, IMPL, A, B, C, BIAS> {
+#ifdef OWN_MODULE
+    struct CopyCubeInA {};
+#endif
+};
+extern "C" __global__ __cube__ void own(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling,
+    int32_t how) {
+    Run<CubeFormat::ND, CFG_NORM, Own>(a, b, c, size, tiling, how);
 }
 extern "C" void make_tiling(TCubeTiling* tiling, int m, int n, int k) {
     *tiling = {};
@@ -119,13 +131,18 @@ def test_formats(build: Build, tools: Toolkit, kernel: str, how: int) -> None:
     np.testing.assert_array_equal(c, layouts[kernel](product))
 
 
-@pytest.mark.parametrize(("kernel", "beside"), [("upper", np.greater), ("lower", np.less)])
+@pytest.mark.parametrize(("kernel", "beside"), [("upper", np.greater), ("lower", np.less), ("own", np.greater)])
 def test_triangles(build: Build, tools: Toolkit, kernel: str, beside: np.ufunc) -> None:
     """Base blocks of 16 x 16 on the other side of the diagonal stay as they were, here 0."""
     status, product, c = _run(build, kernel, 0, M * N)
     assert status == 0, tools.message()
     others = beside(np.arange(M)[:, None] // 16, np.arange(N) // 16)
     np.testing.assert_array_equal(c.reshape(M, N), np.where(others, 0, product))
+
+
+def test_a_policy_that_replaces_a_module_is_refused(build: Build) -> None:
+    with pytest.raises(AssertionError, match=r"the policy replaces a module of Matmul"):
+        build("#define OWN_MODULE\n" + SOURCE)
 
 
 def test_three_blocks_of_a(build: Build, tools: Toolkit) -> None:

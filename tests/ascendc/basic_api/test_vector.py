@@ -1353,6 +1353,19 @@ CASES += [
         np.zeros(256, "f4"),
     ),
     Case(
+        "MrgSort of two lists, after one of four",
+        "MrgSort4Info info; for (auto& l : info.elementLengths) l = 32; info.validBit = 15;"
+        "MrgSort(z, MrgSortSrcList<float>(x, x[64], x[128], x[192]), info);"
+        "info.validBit = 3; info.ifExhaustedSuspension = true; info.elementLengths[1] = 16;"
+        "MrgSort(t.ReinterpretCast<float>(), MrgSortSrcList<float>(x, x[64], x, x), info);"
+        "uint16_t a, b, c, d; GetMrgSortResult(a, b, c, d);"
+        "if (c != 0 || d != 0 || (a == 32) == (b == 16)) Trap();",
+        lambda x, y, z: _sorted(scores, np.arange(128, dtype="u4")),
+        _groups(scores),
+        None,
+        np.zeros(256, "f4"),
+    ),
+    Case(
         "Sort",
         "LocalTensor<float> c, w = t.ReinterpretCast<float>(); Concat(c, x, w, 4); Sort<float, true>(z, c, y, w, 4);"
         "if (GetSortLen<float>(128) != 256 || GetSortOffset<half>(3) != 12) Trap();",

@@ -277,12 +277,11 @@ extern "C" size_t tiling_bytes(uint8_t* buffer, size_t capacity) {
     return data.GetDataSize();
 }
 
-// The cores and local memory of a processor; false for one that is not known.
+// The cores as CANN tells tiling functions, and local memory of a processor; false for one that is not known.
 extern "C" bool describe(const char* soc, uint32_t* cores, uint64_t* local) {
     fe::PlatFormInfos infos;
     fe::OptionalInfos optional;
     if (fe::PlatformInfoManager::GeInstance().GetPlatformInfos(soc, infos, optional) != 0) return false;
-    infos.SetCoreNumByCoreType("VectorCore");
     *cores = infos.GetCoreNum();
     infos.GetLocalMemSize(fe::LocalMemType::UB, *local);
     std::string name, nothing;

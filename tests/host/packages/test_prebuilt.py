@@ -145,6 +145,8 @@ def test_a_processor_is_described_as_the_tables_have_it(library: ctypes.CDLL) ->
     cores, local = ctypes.c_uint32(), ctypes.c_uint64()
     assert library.describe(b"Ascend910B1", ctypes.byref(cores), ctypes.byref(local))
     assert (cores.value, local.value) == (48, 192 * 1024)
+    assert library.describe(b"Ascend310P3", ctypes.byref(cores), ctypes.byref(local))
+    assert cores.value == 8  # of AI cores, which have the vector units
     assert not library.describe(b"Ascend000", ctypes.byref(cores), ctypes.byref(local))
     library.described.restype = ctypes.c_char_p
     for label, key, value in (

@@ -291,6 +291,39 @@ def test_required_attrs_and_outputs_must_not_be_null(function: str, parameter: s
         prepare(function, arguments)
 
 
+#: Lists of tensors that CANN's documents call optional.
+OPTIONAL_LISTS = {
+    "bias",
+    "scale",
+    "offset",
+    "antiquantScale",
+    "antiquantOffset",
+    "perTokenScale",
+    "weightAssistMatrix",
+    "hx",
+}
+LISTS = [
+    (name, p.name)
+    for name, function in functions().items()
+    for p in function.parameters
+    if p.type == "aclTensorList" and p.name not in OPTIONAL_LISTS | {*function.absent}
+    if not any(o.name == p.name and o.optional for o in function.outputs)
+]
+
+
+@pytest.mark.parametrize(("function", "parameter"), LISTS, ids=".".join)
+def test_required_lists_must_not_be_null(function: str, parameter: str) -> None:
+    tensor = torch.zeros(4, 4)
+    values = {"aclTensor": tensor, "aclTensorList": [tensor], "string": "BSH", "aclIntArray": [1], "bool": False}
+    entry = functions()[function]
+    arguments = [None if p.name in (parameter, *entry.absent) else values.get(p.type, 1) for p in entry.parameters]
+    with pytest.raises(NullParameterError, match=f"{entry.symbol}: {parameter} must not be null"):
+        prepare(function, arguments)
+    arguments[[p.name for p in entry.parameters].index(parameter)] = []
+    with pytest.raises(HostRuntimeError, match=entry.symbol):
+        prepare(function, arguments)
+
+
 @pytest.mark.parametrize("function", [f for f in functions().values() if f.is_exported], ids=lambda f: f.name)
 def test_a_call_of_nulls_is_refused(library: ctypes.CDLL, function: Function) -> None:
     numbers = {"double": ctypes.c_double(0), "float": ctypes.c_float(0), "bool": ctypes.c_bool(False)}

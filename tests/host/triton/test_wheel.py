@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from ascend_graph.host import build_operator_package
+from ascend_graph.host.triton.ir import TritonProgramError
 from ascend_graph.host.triton.memory import TritonKernelError
 from ascend_graph.host.triton.nested import PythonKernelCall
 
@@ -262,6 +263,38 @@ def test_autotune_and_heuristics(kernels: Any) -> None:
         z = torch.zeros_like(x)
         kernel[lambda meta: (-(-500 // meta["block"]),)](x, y, z, 500)
         assert torch.equal(z, x + y)
+
+
+@pytest.mark.parametrize("mode", ["captured", "npugraph_ex"])
+def test_autotune_is_refused_by_name_where_a_capture_has_the_first_launch(kernels: Any, mode: str) -> None:
+    import triton
+
+    configs = [triton.Config({"block": 64}), triton.Config({"block": 256})]
+    tuned = triton.autotune(configs=configs, key=["n"])(kernels.vector_add)
+    x, y = torch.randn(500).npu(), torch.randn(500).npu()
+
+    @torch.library.custom_op(f"ascend_graph_tests::tuned_{mode}", mutates_args=())
+    def call(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = torch.zeros_like(x)
+        tuned[lambda meta: (-(-500 // meta["block"]),)](x, y, z, 500)
+        return z
+
+    call.register_fake(lambda x, y: torch.empty_like(x))
+
+    def run() -> torch.Tensor:
+        if mode == "npugraph_ex":
+            torch._dynamo.reset()
+            return torch.compile(lambda x, y: call(x, y) * 2, backend="npugraph_ex", fullgraph=True)(x, y)
+        graph = torch.npu.NPUGraph()
+        with torch.npu.graph(graph):
+            result = call(x, y) * 2
+        graph.replay()
+        return result
+
+    with pytest.raises(TritonProgramError, match=r"launch it once with these sizes before the capture"):
+        run()
+    call(x, y)
+    assert torch.equal(run(), (x + y) * 2)
 
 
 def test_autotune_clears_no_cache_of_the_device() -> None:

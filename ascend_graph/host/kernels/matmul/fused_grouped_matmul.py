@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 
@@ -51,7 +53,7 @@ def grouped_matmul_swiglu_quant(
     group_list: T,
     weight: list[T],
     weight_scale: list[T],
-    weight_assist_matrix: list[T],
+    weight_assist_matrix: Sequence[T] = (),
     bias: T | None = None,
     smooth_scale: T | None = None,
     *,

@@ -125,11 +125,11 @@ def _by_rows(values: T, weight: T) -> T:
 def grouped_matmul(
     x: list[T],
     weight: list[T],
-    bias: list[T],
-    scale: list[T],
-    offset: list[T],
-    antiquant_scale: list[T],
-    antiquant_offset: list[T],
+    bias: Sequence[T] = (),
+    scale: Sequence[T] = (),
+    offset: Sequence[T] = (),
+    antiquant_scale: Sequence[T] = (),
+    antiquant_offset: Sequence[T] = (),
     group_list: T | None = None,
     per_token_scale: T | None = None,
     *,
@@ -171,7 +171,7 @@ def _check_modes(act_type: int, group_type: int) -> None:
 
 
 def _grouped(
-    tensors: tuple[list[T], ...],
+    tensors: tuple[Sequence[T], ...],
     group_list: T | None,
     per_token_scale: T | None,
     split_item: int,

@@ -108,7 +108,7 @@ def _zeros(x: T, weight: T, layers: int, batch_first: bool) -> T:
 def lstm_layers(
     input: T,
     params: list[T],
-    hx: list[T],
+    hx: Sequence[T] = (),
     batch_sizes: T | None = None,
     *,
     has_bias: bool,
@@ -253,14 +253,10 @@ def run_layers_back(
     return dx, [torch.stack(found) for found in of_states], of_weights
 
 
-@host_kernel("LSTMLayersGrad", dynamic=("hx", "params", "i", "g", "f", "o", "h", "c", "tanhc"))
+@host_kernel("LSTMLayersGrad", dynamic=("params", "i", "g", "f", "o", "h", "c", "tanhc", "hx"))
 def lstm_layers_grad(
     input: T,
-    hx: list[T],
     params: list[T],
-    dy: T | None,
-    dh: T | None,
-    dc: T | None,
     i: list[T],
     g: list[T],
     f: list[T],
@@ -268,6 +264,10 @@ def lstm_layers_grad(
     h: list[T],
     c: list[T],
     tanhc: list[T],
+    hx: Sequence[T] = (),
+    dy: T | None = None,
+    dh: T | None = None,
+    dc: T | None = None,
     batch_sizes: T | None = None,
     *,
     has_bias: bool,
@@ -293,14 +293,14 @@ def lstm_layers_grad(
 def gru_layers_grad(
     input: T,
     params: list[T],
-    hx: T | None,
-    dy: T | None,
-    dh: T | None,
     r: list[T],
     z: list[T],
     n: list[T],
     hn: list[T],
     h: list[T],
+    hx: T | None = None,
+    dy: T | None = None,
+    dh: T | None = None,
     batch_sizes: T | None = None,
     *,
     has_bias: bool,

@@ -368,7 +368,7 @@ def _reader(expression: ast.expr) -> Reader:
 
 
 def _dtype_of(value: Any) -> int | None:
-    tensor = value[0] if isinstance(value, list) else value
+    tensor = next(iter(value), None) if isinstance(value, list) else value
     return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
 
 

@@ -21,8 +21,8 @@ class PlatFormInfos {
 
     uint32_t GetCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNum(); }
     uint32_t GetCoreNumByType(const std::string& type) const {
-        const platform_ascendc::PlatformAscendC platform;
-        return type == "VectorCore" ? platform.GetCoreNumAiv() : platform.GetCoreNumAic();
+        const ascendc_host::Processor& one = platform_ascendc::processor();
+        return type == "VectorCore" ? one.vector_cores : one.cube_cores;
     }
     void GetLocalMemSize(const LocalMemType& type, uint64_t& size) const {
         platform_ascendc::PlatformAscendC().GetCoreMemSize(static_cast<platform_ascendc::CoreMemType>(type),
@@ -38,7 +38,7 @@ class PlatFormInfos {
             {"version/AIC_version", platform_ascendc::processor().cores},
             {"SoCInfo/ai_core_cnt", std::to_string(platform.GetCoreNumAic())},
             {"SoCInfo/cube_core_cnt", std::to_string(platform.GetCoreNumAic())},
-            {"SoCInfo/vector_core_cnt", std::to_string(platform.GetCoreNumAiv())},
+            {"SoCInfo/vector_core_cnt", std::to_string(GetCoreNumByType("VectorCore"))},
             {"AICoreSpec/ub_size", memory(platform, platform_ascendc::CoreMemType::UB)},
             {"AICoreSpec/l1_size", memory(platform, platform_ascendc::CoreMemType::L1)},
             {"AICoreSpec/l0_a_size", memory(platform, platform_ascendc::CoreMemType::L0_A)},
@@ -111,7 +111,7 @@ class PlatformInfoManager {
         const platform_ascendc::PlatformAscendC platform;
         using Memory = platform_ascendc::CoreMemType;
         info = {{platform_ascendc::processor().cores, platform_ascendc::processor().short_name},
-                {platform.GetCoreNumAic(), platform.GetCoreNumAiv(), 0},
+                {platform.GetCoreNumAic(), platform_ascendc::processor().vector_cores, 0},
                 {}};
         platform.GetCoreMemSize(Memory::L2, info.soc_info.l2_size);
         platform.GetCoreMemSize(Memory::L0_A, info.ai_core_spec.l0_a_size);

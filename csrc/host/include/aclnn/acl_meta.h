@@ -23,6 +23,31 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
                           uint64_t storageDimsNum, void* tensorDataAddr);
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr);
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);
+
+// Executors that run more than once, until they are destroyed; `tensor` is one that the first phase had.
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr);
+aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr);
+aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                   void* addr);
+aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                    aclTensorList* tensors, void* addr);
+aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                         aclTensorList* tensors, void* addr);
+aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                          aclTensorList* tensors, void* addr);
+aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr);
+aclnnStatus AclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr);
+aclnnStatus AclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                   void* addr);
+aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                    aclTensorList* tensors, void* addr);
+aclnnStatus AclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                         aclTensorList* tensors, void* addr);
+aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,
+                                          aclTensorList* tensors, void* addr);
+
 aclScalar* aclCreateScalar(void* value, int dataType);
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
 aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size);
@@ -42,8 +67,9 @@ aclnnStatus aclDestroyBoolArray(const aclBoolArray* array);
 aclnnStatus aclDestroyTensorList(const aclTensorList* array);
 aclnnStatus aclDestroyScalarList(const aclScalarList* array);
 
-// The caller frees `viewDims` and `stridesValue` with delete[].
+// The caller frees `viewDims`, `storageDims` and `stridesValue` with delete[].
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum);
+aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims, uint64_t* storageDimsNum);
 aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue, uint64_t* stridesNum);
 aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset);
 aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType);

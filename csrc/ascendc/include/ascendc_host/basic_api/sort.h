@@ -120,9 +120,9 @@ void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgS
         std::vector<detail::Scored<T>> merged(total);
         const auto taken = detail::merge(merged.data(), chosen, params.ifExhaustedSuspension);
         uint64_t count = 0;
-        for (size_t i = 0; i < taken.size(); ++i) {
-            block.sorted[i] = static_cast<uint16_t>(taken[i]);
-            count += taken[i];
+        for (size_t i = 0; i < 4; ++i) {
+            block.sorted[i] = i < taken.size() ? static_cast<uint16_t>(taken[i]) : 0;
+            count += block.sorted[i];
         }
         std::memcpy(dst.bytes() + repeat * total * 8, merged.data(), count * 8);
     }

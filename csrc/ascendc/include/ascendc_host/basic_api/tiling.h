@@ -37,7 +37,12 @@ Tiling read_default_tiling(const void* tiling, const Where& where) {
 
 inline void SetSysWorkspace(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
 inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { SetSysWorkspace(workspace); }
-inline __gm__ uint8_t* GetSysWorkSpacePtr() { return ascendc_host::current().workspace; }
+// What the kernel set; of an operator's kernel without that its workspace, the last of its arguments' memory.
+inline __gm__ uint8_t* GetSysWorkSpacePtr() {
+    const auto& block = ascendc_host::current();
+    if (block.workspace != nullptr || block.argument_count == 0) return block.workspace;
+    return static_cast<uint8_t*>(const_cast<void*>(block.arguments[block.argument_count - 1].data));
+}
 // The system's part of a workspace is needed by the device alone: the user's part starts at once.
 inline __gm__ uint8_t* GetUserWorkspace(__gm__ uint8_t* workspace) { return workspace; }
 

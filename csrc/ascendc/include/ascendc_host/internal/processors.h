@@ -42,6 +42,9 @@ constexpr const LocalMemory& local_memory_of(int architecture) {
     return local_memories[0];
 }
 
+// Whether its AI cores have cube and vector units; what it calls vector cores are others.
+inline bool is_coupled(const Processor& processor) { return processor.npu_arch == 2002; }
+
 inline bool is_named(const Processor* processor, const char* short_name) {
     return processor != nullptr && std::strcmp(processor->short_name, short_name) == 0;
 }

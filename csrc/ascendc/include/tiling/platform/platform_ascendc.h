@@ -103,10 +103,14 @@ class PlatformAscendC {
     explicit PlatformAscendC(Info*) {}
     PlatformAscendC() = default;
 
-    uint32_t GetCoreNum() const { return GetCoreNumAic(); }
+    uint32_t GetCoreNum() const { return GetCoreNumAiv(); }
     uint32_t GetCoreNumAic() const { return processor().cube_cores; }
-    uint32_t GetCoreNumAiv() const { return processor().vector_cores; }
-    uint32_t GetCoreNumVector() const { return 0; }
+    uint32_t GetCoreNumAiv() const {
+        return ascendc_host::is_coupled(processor()) ? processor().cube_cores : processor().vector_cores;
+    }
+    uint32_t GetCoreNumVector() const {
+        return ascendc_host::is_coupled(processor()) ? processor().vector_cores : 0;
+    }
     // The number of blocks to launch for `sliceNum` vector slices on groups of one cube and two vector cores.
     uint32_t CalcTschBlockDim(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
         if (aicCoreNum == 0 || aivCoreNum == 0 || aicCoreNum > aivCoreNum) return sliceNum;

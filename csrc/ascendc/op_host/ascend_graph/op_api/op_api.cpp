@@ -170,7 +170,7 @@ TensorView& aclTensor::look() const {
         auto* made = new TensorView;
         for (uint64_t axis = 0; axis < rank; ++axis) made->view.AppendDim(sizes()[axis]);
         made->storage = made->original = made->view;
-        if (kept_rank != 0) {
+        if (ascend_graph::host::in_blocks(format)) {
             made->storage = {};
             for (uint64_t axis = 0; axis < kept_rank; ++axis) made->storage.AppendDim(kept()[axis]);
         }

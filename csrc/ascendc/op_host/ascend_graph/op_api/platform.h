@@ -40,7 +40,7 @@ class PlatformInfo {
     int32_t GetDeviceId() const { return 0; }
     int64_t GetBlockSize() const { return 32; }
     uint32_t GetCubeCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAic(); }
-    uint32_t GetVectorCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAiv(); }
+    uint32_t GetVectorCoreNum() const { return platform_ascendc::processor().vector_cores; }
     bool Valid() const { return true; }
     fe::PlatFormInfos* GetPlatformInfos() const;
 };

@@ -241,6 +241,25 @@ struct NBuffer33MatmulPolicy {
     static constexpr auto blocks = detail::Blocks::all;
     static constexpr bool keeps_a = true;
 };
+
+// Whether a policy of an author's own replaces one of CANN's modules, which are not there on the host.
+#define ASCENDC_HOST_MODULE(name)          \
+    template <typename, typename = void>   \
+    constexpr bool has_own_##name = false; \
+    template <typename P>                  \
+    constexpr bool has_own_##name<P, std::void_t<typename P::name>> = true;
+ASCENDC_HOST_MODULE(CopyCubeInA)
+ASCENDC_HOST_MODULE(CopyCubeInB)
+ASCENDC_HOST_MODULE(CubeInBufferA)
+ASCENDC_HOST_MODULE(CubeInBufferB)
+ASCENDC_HOST_MODULE(CubeOutBuffer)
+ASCENDC_HOST_MODULE(CopyCubeOut)
+ASCENDC_HOST_MODULE(Scheduler)
+#undef ASCENDC_HOST_MODULE
+template <typename P>
+constexpr bool has_own_module =
+    has_own_CopyCubeInA<P> || has_own_CopyCubeInB<P> || has_own_CubeInBufferA<P> ||
+    has_own_CubeInBufferB<P> || has_own_CubeOutBuffer<P> || has_own_CopyCubeOut<P> || has_own_Scheduler<P>;
 }  // namespace Detail
 }  // namespace Impl
 
@@ -248,7 +267,11 @@ template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, co
           class CallBack = MatmulCallBackFunc<>,
           template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
 class MatmulImpl {
-    using Policy = POLICY<MM_CFG>;
+    using Policy = POLICY<MM_CFG, MatmulImpl, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>;
+    static_assert(
+        !Impl::Detail::has_own_module<Policy>,
+        "the policy replaces a module of Matmul (CopyCubeInA, CubeOutBuffer, Scheduler, ...), which the "
+        "host does not run; use MatmulPolicy, NBuffer33MatmulPolicy or a triangle's");
     static constexpr bool has_triangle = Policy::blocks != detail::Blocks::all;
     static_assert(!has_triangle || detail::config_of(MM_CFG).doNorm ||
                       detail::config_of(MM_CFG).doMultiDataLoad,
