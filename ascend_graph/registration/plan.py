@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from ascend_graph.binding import AclnnCall, BindingError
 from ascend_graph.binding.bound import Binding
@@ -16,9 +16,6 @@ from ascend_graph.registration.dimensions.independent_dims import IndependentDim
 from ascend_graph.registration.request import RegistrationRequest
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.unknown import advice
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(slots=True, eq=False)
@@ -77,15 +74,6 @@ class RegistrationPlan:
             return None
         relation = in_schema_names(self.request.op_type, self.relation, self.binding)
         return CostModel(self.request.operator, relation, self.overload._schema, self.request.flops)
-
-
-def in_return_order(relation: Relation, schema: torch.FunctionSchema) -> Relation:
-    """Return the relation with its outputs in the order of the returns, if the schema names the same ones."""
-    tensors = {tensor.name: tensor for tensor in relation.output_tensors}
-    names = [value.name for value in schema.returns]
-    if len(names) != len(relation.output_tensors) or set(names) != set(tensors):
-        return relation
-    return replace(relation, output_tensors=tuple(tensors[name] for name in names))
 
 
 def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[str, str]:

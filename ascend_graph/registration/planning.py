@@ -48,7 +48,7 @@ from ascend_graph.registration.dimensions.batching import has_batching_rule, nee
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.effects import warn_of_effects
-from ascend_graph.registration.plan import Changes, RegistrationPlan, in_return_order, in_schema_names, relation_names
+from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
@@ -105,7 +105,7 @@ class _Planner:
         defined = self.plan_operator() if request.overload is None else None
         schema = request.overload._schema if defined is None else defined.torch_schema
         if self.relation is not None and RETURNS not in (request.arguments or {}):
-            self.relation = in_return_order(self.relation, schema)
+            self.relation = self.relation.in_order([value.name for value in schema.returns])
         self.binding = self.bind(read_schema(schema), defined)
         if request.meta is not None:
             arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
