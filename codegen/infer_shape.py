@@ -54,6 +54,7 @@ def infer_shape_source(
     >>> "Bind(dim_k, sizes_w[0])" in source
     True
     """
+    relation = relation.in_order([p.name for p in prototype.outputs])
     generator = _Generator(prototype, relation, dict(names or {}))
     source: str = render(
         "infer_shape.cpp.jinja",

@@ -21,6 +21,7 @@ from ascend_graph.binding.dtypes import dtype_number
 from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError
 from ascend_graph.binding.op_schema import OpSchema, read_schema
 from ascend_graph.binding.own_binding import own_binding
+from ascend_graph.binding.returns import RETURNS
 from ascend_graph.dispatch.data_sizes import with_data_sizes
 from ascend_graph.dispatch.fake import MetaHandle, check_signature, check_takes_meta, existing_meta, register_meta
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
@@ -103,6 +104,8 @@ class _Planner:
             self.take_author_relation()
         defined = self.plan_operator() if request.overload is None else None
         schema = request.overload._schema if defined is None else defined.torch_schema
+        if self.relation is not None and RETURNS not in (request.arguments or {}):
+            self.relation = self.relation.in_order([value.name for value in schema.returns])
         self.binding = self.bind(read_schema(schema), defined)
         if request.meta is not None:
             arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
@@ -206,11 +209,11 @@ class _Planner:
             RegistrationError: They contradict each other.
         """
         request = self.request
-        if request.shape is None or self.sizes is not None or not request.in_graphs:
+        if self.relation is None or request.shape is None or self.sizes is not None or not request.in_graphs:
             if self.author is not None:
                 self.tell_author()
             return
-        relation = returned_outputs(request.shape, self.binding)
+        relation = returned_outputs(self.relation, self.binding)
         names = relation_names(request.op_type, relation, self.binding)
         found = compare_with_author(request.prototype, relation, names, self.binding)
         if found is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -75,6 +75,17 @@ class Relation(Statement):
         """
         absent = (t.name for t in self.output_tensors if any(isinstance(a.shape, Absent) for a in t.alternatives))
         return tuple(absent)
+
+    def in_order(self, names: Sequence[str]) -> Relation:
+        """Return the relation with its outputs in the order of ``names``, if these are the names of its outputs.
+
+        >>> parse_relation("x[n] -> y[n], z[n]").in_order(["z", "y"]).outputs
+        ('z', 'y')
+        """
+        tensors = {tensor.name: tensor for tensor in self.output_tensors}
+        if len(names) != len(self.output_tensors) or set(names) != set(tensors):
+            return self
+        return replace(self, output_tensors=tuple(tensors[name] for name in names))
 
     def renamed(self, names: Mapping[str, str]) -> Relation:
         """Return the relation with new names (from old to new) for inputs, outputs, dimensions and attrs.

@@ -264,6 +264,14 @@ def test_a_relation_in_a_comment_ends_with_its_line() -> None:
     assert comment.isascii()
 
 
+def test_outputs_are_found_by_name_whatever_the_order_of_the_relation() -> None:
+    inputs, outputs = (Parameter("x"),), (Parameter("y"), Parameter("largest"))
+    prototype = OpPrototype("Peak", inputs, (), outputs)
+    texts = "x[m, n] -> y[m, n], largest[m]", "x[m, n] -> largest[m], y[m, n]"
+    first, second = (infer_shape_source(prototype, parse_relation(text)) for text in texts)
+    assert first.partition("namespace")[2] == second.partition("namespace")[2]
+
+
 def test_unknown_sizes_stay_unknown(program: Path) -> None:
     matmul, glu, route = CASES[1][0], CASES[4][0], CASES[8][0]
     dtypes = dict.fromkeys(("x", "w", "rows"), "float32")

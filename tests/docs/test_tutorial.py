@@ -13,6 +13,7 @@ PAGES = [
     (DOCS / "tutorial.md", DOCS / "tutorial-wheel.md"),
     (DOCS / "binding.md",),
     (DOCS / "checking.md",),
+    (DOCS / "eager.md",),
     (DOCS / "registration.md",),
     (DOCS / "shapes.md",),
     *((page,) for page in sorted((DOCS / "howto").glob("*.md"))),

@@ -576,6 +576,14 @@ def test_with_a_converter_of_ones_own_names_need_not_fit(define: Define) -> None
     assert torch.equal(ge(lambda x: op.overload(x, 1))(x).cpu(), x.cpu() + 1)
 
 
+def test_named_returns_have_their_outputs_whatever_the_order_of_the_relation(define: Define) -> None:
+    schema = "(Tensor x) -> (Tensor low, Tensor high)"
+    op = define("RegTwo", schema, lambda x: _two(x), shape="x[*s] -> high[*s], low[*s]")
+    x = npu(2, 3)
+    for got, expected in zip(ge(lambda x: op.overload(x))(x), op.overload(x), strict=True):
+        assert torch.equal(got, expected)
+
+
 def test_what_is_left_unsaid_is_warned_of(define: Define) -> None:
     schema, shape = "(Tensor x, float factor, *, Tensor? shift=None) -> Tensor", "x[*s] -> y[*s]"
     line = r"Write: arguments=\{'shift': …\}, or \{'shift': None\} if it stays at None"
