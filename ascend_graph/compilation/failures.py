@@ -31,7 +31,7 @@ _NO_MEMORY = re.compile(
 _NO_SPACE = re.compile("No space left on device|Disk quota exceeded")
 _FAILED = re.compile(r"\s*FAILED: ")
 #: Lines of ninja, and of pip, which indents what a build says.
-_NO_DIAGNOSTIC = re.compile(r"\s*(?:ninja: |\[\d+/\d+\] |[×│╰]|error: subprocess-exited-with-error)")
+_NO_DIAGNOSTIC = re.compile(r"\s*(?:ninja: |\[\d+/\d+\] |[\xd7│╰]|error: subprocess-exited-with-error)")
 _ERROR = re.compile(r"\b(?:fatal )?error\b|undefined reference|cannot find -l|ld returned", re.IGNORECASE)
 
 

@@ -550,8 +550,15 @@ def test_waiting_shows_the_output_of_what_fails_alone() -> None:
     first, second, last = failed.stderr.splitlines()
     assert (first, second) == ("error: saying it failed:", "error: said")
     assert Path(last.rpartition(" ")[2]).read_text() == "error: said\n"
-    built = "  × Building did not run.\n  ╰─> [4 lines]\n    [1/2] c++ a.cpp\n    FAILED: a.o\n    /usr/bin/c++ a.cpp\n    a.cpp:1:2: error: a"
-    by_pip = waiting("building", "sh", "-c", f"echo '  error: subprocess-exited-with-error\n{built}'; exit 1")
+    said = [
+        "\N{MULTIPLICATION SIGN} Building did not run.",
+        "[1/2] c++ a.cpp",
+        "FAILED: a.o",
+        "c++ a.cpp",
+        "a.cpp:1:2: error: a",
+    ]
+    built = "\n    ".join(["  error: subprocess-exited-with-error", *said])
+    by_pip = waiting("building", "sh", "-c", f"echo '{built}'; exit 1")
     assert by_pip.stderr.splitlines()[:2] == ["error: building failed:", "    a.cpp:1:2: error: a"]
     absent = waiting("saying it", "no-such-program")
     assert (

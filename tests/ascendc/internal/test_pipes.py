@@ -160,7 +160,8 @@ BLOCKS = {
     ),
     "what both read": ("DataCopy(a, x, 64); DataCopy(z[block * 32], b, 32);", ""),
     "an element that the other writes": (
-        "if (block == 0) z.SetValue(0, 1.0f); else DataCopy(z[32], b, 32); if (block == 1 && z.GetValue(0) > 9.0f) DataCopy(z[32], a, 8);",
+        "if (block == 0) z.SetValue(0, 1.0f);"
+        "if (block == 1 && z.GetValue(0) > 9.0f) DataCopy(z[32], b, 8);",
         r"GetValue reads global memory that block 0 writes by SetValue",
     ),
     "one after the other": (
