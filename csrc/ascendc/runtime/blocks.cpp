@@ -658,7 +658,9 @@ void fail(const std::string& block, const Where& where, const std::string& rule)
     if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
     throw Violation{what, aicore_exception};
 }
-void fail(const Block& block, const Where& where, const std::string& rule) { fail(name_of(block), where, rule); }
+void fail(const Block& block, const Where& where, const std::string& rule) {
+    fail(name_of(block), where, rule);
+}
 void fail(const std::string& rule) {
     const Block& block = current();
     fail(block, block.where, rule);
