@@ -99,7 +99,9 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
         assert message in result.output
     result = CliRunner().invoke(main, ["check", str(module), "--check", "gradients"])
     assert result.exit_code == 2
-    assert "unknown check 'gradients'; the checks are runs, waits, arguments, repeats," in " ".join(result.output.split())
+    assert "unknown check 'gradients'; the checks are runs, waits, arguments, repeats," in " ".join(
+        result.output.split()
+    )
 
 
 def test_a_process_that_does_not_start_is_not_blamed_on_the_module(
