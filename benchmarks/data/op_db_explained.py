@@ -36,13 +36,6 @@ class Explained:
 
 EXPLAINED: tuple[Explained, ...] = (
     Explained(
-        "wrong",
-        r"nn\.functional\.avg_pool3d",
-        "out strided",
-        "values differ",
-        "PyTorch's CPU kernel writes an output with gaps as if it had none; that of npu is right",
-    ),
-    Explained(
         "raises",
         "bfloat16|bool|byte|cdouble|cfloat|chalf|char|double|float|half|int|long|short|to",
         "forward|captured|backward|forward AD|(noncontiguous|conjugate|negative).*",
@@ -69,13 +62,6 @@ EXPLAINED: tuple[Explained, ...] = (
         "forward|captured|backward|(noncontiguous|conjugate|negative).*",
         "Could not run 'aten::(sparse_sampled_addmm|_sparse_mm_reduce_impl)' .* 'SparseCsrnpu' backend",
         "torch_npu has no such kernel for compressed sparse tensors, on a device too",
-    ),
-    Explained(
-        "raises",
-        "to_sparse",
-        "forward|captured|backward|(noncontiguous|conjugate|negative).*",
-        "_to_sparse(\\.\\w+)? (gives a (sparse COO|compressed sparse) tensor|cannot be captured)",
-        "documented: the host runtime makes no sparse tensors from dense ones",
     ),
     Explained(
         "lenient",

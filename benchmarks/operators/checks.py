@@ -131,9 +131,8 @@ def _out_cases(op: OpInfo, tree: Any, few: bool) -> Iterator[ValueComparison]:
 
     yield ValueComparison("out", call, (plain, outs(lambda t: torch.full(t.shape, 3, dtype=t.dtype))))
     yield ValueComparison("out empty", call, (plain, outs(lambda t: torch.empty(0, dtype=t.dtype))))
-    yield ValueComparison(
-        "out strided", call, (plain, outs(lambda t: _noncontiguous(torch.full(t.shape, 3, dtype=t.dtype))))
-    )
+    gapped = outs(lambda t: _noncontiguous(torch.full(t.shape, 3, dtype=t.dtype)))
+    yield ValueComparison("out strided", partial(calls.with_gapped_out, op), (plain, gapped))
     if not few:
         return
     yield ValueComparison("out shape", call, (plain, outs(lambda t: torch.full((*t.shape, 2), 3, dtype=t.dtype))))
