@@ -8,7 +8,10 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 
-from ascend_graph.environment import PIPES_VARIABLE, toolkit_directory
+from ascend_graph.environment import toolkit_directory
+
+#: Choices of ``ascendcHostCheckPipes`` in csrc/ascendc/runtime/pipes.cpp.
+_AS_STARTED, _WAITS = 0, 1
 
 
 @contextlib.contextmanager
@@ -30,12 +33,11 @@ def pipes_checked() -> Iterator[Callable[[], int]]:
         yield lambda: 0
         return
     before = runtime.ascendcHostCheckedLaunches()
-    runtime.ascendcHostCheckPipes(True, False)
+    runtime.ascendcHostCheckPipes(_WAITS)
     try:
         yield lambda: int(runtime.ascendcHostCheckedLaunches() - before)
     finally:
-        always = os.environ.get(PIPES_VARIABLE) == "1"
-        runtime.ascendcHostCheckPipes(always, always)
+        runtime.ascendcHostCheckPipes(_AS_STARTED)
 
 
 def _runtime() -> ctypes.CDLL | None:
@@ -50,6 +52,6 @@ def _runtime() -> ctypes.CDLL | None:
 def _loaded() -> ctypes.CDLL:
     library = toolkit_directory() / "lib64" / "libascendc_runtime.so"
     runtime = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
-    runtime.ascendcHostCheckPipes.argtypes = [ctypes.c_bool, ctypes.c_bool]
+    runtime.ascendcHostCheckPipes.argtypes = [ctypes.c_int]
     runtime.ascendcHostCheckedLaunches.restype = ctypes.c_uint64
     return runtime

@@ -58,13 +58,14 @@ Pipe pipe_of(const char* api) {
 
 }  // namespace
 
-bool pipes_are_checked = [] {
+static const bool are_checked_from_the_start = [] {
     const char* given = std::getenv("ASCEND_GRAPH_KERNEL_PIPES");
     return given != nullptr && std::strcmp(given, "1") == 0;
 }();
+bool pipes_are_checked = are_checked_from_the_start;
 // Whether reads of local memory that nothing wrote are faults, too. A kernel may compute more lanes than it
 // uses.
-static bool unset_reads_are_checked = pipes_are_checked;
+static bool unset_reads_are_checked = are_checked_from_the_start;
 static std::atomic<uint64_t> checked_launches{0};
 
 // An instruction that used memory.
@@ -450,10 +451,11 @@ std::shared_ptr<LaunchMemory> launch_memory() {
     ++checked_launches;
     return std::make_shared<LaunchMemory>();
 }
-// Switches the checks on or off between launches: that pipes wait, and that nothing unset is read.
-extern "C" void ascendcHostCheckPipes(bool waits, bool unset_reads) {
-    pipes_are_checked = waits;
-    unset_reads_are_checked = unset_reads;
+// Chooses the checks of the launches that follow: those of the process's start (0), that pipes wait (1), and
+// that nothing unset is read, too (2).
+extern "C" void ascendcHostCheckPipes(int which) {
+    pipes_are_checked = which > 0 || are_checked_from_the_start;
+    unset_reads_are_checked = which > 1 || (which == 0 && are_checked_from_the_start);
 }
 extern "C" uint64_t ascendcHostCheckedLaunches() { return checked_launches; }
 void end_pipes(const Block& block, LaunchMemory* memory) {

@@ -218,9 +218,9 @@ def by_hand(build: Build) -> ctypes.CDLL:
 def checked(tools: Toolkit) -> Iterator[None]:
     """The order is checked, as ASCEND_GRAPH_KERNEL_PIPES=1 has it from the start of a process."""
     assert not ctypes.c_bool.in_dll(tools.seam, "_ZN12ascendc_host17pipes_are_checkedE").value
-    tools.seam.ascendcHostCheckPipes(ctypes.c_bool(True), ctypes.c_bool(True))
+    tools.seam.ascendcHostCheckPipes(2)
     yield
-    tools.seam.ascendcHostCheckPipes(ctypes.c_bool(False), ctypes.c_bool(False))
+    tools.seam.ascendcHostCheckPipes(0)
 
 
 @pytest.fixture
