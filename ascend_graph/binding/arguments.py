@@ -93,7 +93,7 @@ class _Matcher(BindingState):
         self.match_first_tensor()
         self.match(lambda a, t: are_known_synonyms(a.name, t.name), Evidence.SYNONYM)
         self.match_passed_in()
-        doubts = self.doubts() if self.complete else ()
+        doubts = self.doubts() if self.complete else []
         if self.complete:
             self.check_complete()
         fed = {t.source.argument: t.name for t in self.inputs if t.source is not None and t.source.argument is not None}
@@ -108,6 +108,8 @@ class _Matcher(BindingState):
             self.refuse,
         )
         returns, mutations = search.found()
+        if self.complete and (doubt := search.doubtful_order(returns)):
+            doubts.append(doubt)
         used = {r.output for r in returns} | {m.output for m in mutations}
         written = {m.argument for m in mutations if m.in_place}
         copied = [
@@ -126,7 +128,7 @@ class _Matcher(BindingState):
             tuple(sorted([*self.open, *self.ignored])),
             tuple(n for n in range(len(self.prototype.outputs)) if n not in used),
             shape_only=tuple(sorted(self.shape_only)),
-            doubts=doubts,
+            doubts=tuple(f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {doubt}" for doubt in doubts),
         )
 
     def is_copied(self, name: str, source: ValueSource, written: set[int]) -> bool:

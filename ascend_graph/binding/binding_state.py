@@ -135,7 +135,7 @@ class BindingState:
             and likely_same(argument.name, target.name)
         )
 
-    def doubts(self) -> tuple[str, ...]:
+    def doubts(self) -> list[str]:
         """Return doubts about a complete binding: unused arguments with a free match, attrs like a tensor's stride."""
         arguments = self.schema.arguments
         found = []
@@ -165,7 +165,7 @@ class BindingState:
                     f"attr {target.name} stays at {default}, but looks like a property of {owner}. Write: "
                     f"arguments={{{target.name!r}: lambda arguments: …}}, or {{{target.name!r}: {default}}} if it shall be that"
                 )
-        return tuple(f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {doubt}" for doubt in found)
+        return found
 
     def property_owner(self, target: BindingTarget) -> str | None:
         """Return the owner of an attr that looks like a stride or a size: an input's name, "a tensor", or None."""

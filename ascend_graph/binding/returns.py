@@ -118,6 +118,23 @@ class ReturnSearch:
             owner = self.schema.returns[n].alias_of
             found[n] = ReturnSource(output, evidence, None if owner is None else positions[owner])
 
+    def doubtful_order(self, returns: Sequence[ReturnSource]) -> str | None:
+        """Return a doubt if returns without names follow a relation whose order is not the prototype's."""
+        nameless = [n for n, value in enumerate(self.schema.returns) if not value.name]
+        by_relation = [n for n in nameless if returns[n].evidence is Evidence.RELATION and returns[n].argument is None]
+        followed = [output for n in by_relation if (output := returns[n].output) is not None]
+        if followed == sorted(followed):
+            return None
+        lines = []
+        for order in (followed, sorted(followed)):
+            chosen = dict(zip(by_relation, order, strict=True))
+            names = [self.prototype.outputs[chosen.get(n, r.output)].name for n, r in enumerate(returns)]  # type: ignore[index,arg-type]
+            lines.append(f"arguments={{{RETURNS!r}: {tuple(names)!r}}}")
+        return (
+            "its returns have no names; they are taken in the relation's order, which is not the prototype's. "
+            f"Write: {lines[0]} if the eager kernel returns them so, or {lines[1]} if it returns them in the prototype's order"
+        )
+
     def mutated_elsewhere(
         self,
         positions: Sequence[int],

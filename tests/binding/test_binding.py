@@ -226,6 +226,25 @@ def test_outputs_follow_a_relation() -> None:
     assert binding.returns[0].evidence is Evidence.RELATION
 
 
+@pytest.mark.parametrize(
+    ("returns", "relation", "doubtful"),
+    [
+        ("(Tensor, Tensor)", "x[n] -> z[n], y[n]", True),
+        ("(Tensor, Tensor)", "x[n] -> y[n], z[n]", False),
+        ("(Tensor z, Tensor y)", "x[n] -> z[n], y[n]", False),
+    ],
+)
+def test_an_order_that_only_a_relation_tells_is_doubtful(returns: str, relation: str, doubtful: bool) -> None:
+    op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
+    doubts = bind(schema(f"(Tensor x) -> {returns}"), op, relation=parse_relation(relation)).doubts
+    assert bool(doubts) == doubtful
+    if doubtful:
+        assert "arguments={'->': ('z', 'y')}" in doubts[0]
+        assert "arguments={'->': ('y', 'z')}" in doubts[0]
+        settled = bind(schema(f"(Tensor x) -> {returns}"), op, {"->": ("y", "z")}, relation=parse_relation(relation))
+        assert settled.doubts == ()
+
+
 def test_in_place() -> None:
     op = prototype("INPUT(ref, F)", "INPUT(x, F)", "OUTPUT(ref, F)")
     written = bind(schema("(Tensor(a!) self, Tensor x) -> Tensor(a!)"), op, {"self": "ref"})
