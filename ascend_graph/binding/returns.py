@@ -128,7 +128,7 @@ class ReturnSearch:
         lines = []
         for order in (followed, sorted(followed)):
             chosen = dict(zip(by_relation, order, strict=True))
-            names = [self.prototype.outputs[chosen.get(n, r.output)].name for n, r in enumerate(returns)]  # type: ignore[index,arg-type]
+            names = [self.prototype.outputs[chosen.get(n, r.output)].name for n, r in enumerate(returns)]  # type: ignore[index]
             lines.append(f"arguments={{{RETURNS!r}: {tuple(names)!r}}}")
         return (
             "its returns have no names; they are taken in the relation's order, which is not the prototype's. "

@@ -50,6 +50,9 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
         return rng.randrange(-rank, rank) if rank else _IMPOSSIBLE
     if role == "insert":
         return rng.randrange(-rank - 1, rank + 1)
+    if role == "inserts":
+        rank += rng.randint(1, 3)
+        return [a - rank if rng.random() < 0.4 else a for a in rng.sample(range(rank), rank - len(shape))]
     if role == "axes":
         count = rng.randint(0, rank) if rng.random() < 0.3 else rng.randint(min(rank, 1), rank)
         return [a - rank if rng.random() < 0.4 else a for a in rng.sample(range(rank), count)]

@@ -181,7 +181,7 @@ def guessed(role: str, rng: random.Random) -> Any:
     if role == "permutation":
         rank = rng.randint(0, 4)
         return rng.sample(range(rank), rank)
-    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role == "axes" else [1]
+    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role in ("axes", "inserts") else [1]
 
 
 def dtype_choices(kind: str) -> tuple[torch.dtype, ...]:

@@ -106,8 +106,8 @@ class Domain:
     """Input patterns, and the roles of the attrs that they use."""
 
     inputs: str
-    #: Role by attr, which decides its random values: ``axis``, ``axes``, ``permutation``, ``insert``, ``sizes``,
-    #: ``reshape``, ``expand``, ``parts``, ``trailing``.
+    #: Role by attr, which decides its random values: ``axis``, ``axes``, ``permutation``, ``insert``, ``inserts``,
+    #: ``sizes``, ``reshape``, ``expand``, ``parts``, ``trailing``.
     roles: Mapping[str, str] = field(default_factory=dict)
     #: Further conditions.
     where: tuple[str, ...] = ()
@@ -300,6 +300,7 @@ def _domains(signature: OperatorSignature) -> Iterator[Domain]:
         if lists == (False,):
             yield Domain(f"{names[0]}[*s, *r@{name}]", {name: "axes"})
             yield Domain(f"{names[0]}[*s@{name}]", {name: "permutation"})
+            yield Domain(f"{names[0]}[*s]", {name: "inserts"})
     for a, b in itertools.permutations(ints, 2):
         if lists == (False,):
             yield Domain(f"{names[0]}[*s, m@{a}, n@{b}]", {a: "axis", b: "axis"})

@@ -374,7 +374,7 @@ def restrictions(signature: OperatorSignature, observations: Sequence[Observatio
     found: list[str] = []
     for attr in signature.attrs:
         seen = {repr(o.attrs.get(attr.name)): o.attrs.get(attr.name) for o in observations}
-        if attr.kind == "int[]" and domain.roles.get(attr.name) not in ("axes", "permutation"):
+        if attr.kind == "int[]" and domain.roles.get(attr.name) not in ("axes", "inserts", "permutation"):
             lengths = {None if value is None else len(value) for value in seen.values()}
             if len(lengths) == 1 and lengths != {None} and len(seen) > 1:
                 found.append(f"len({attr.name}) == {lengths.pop()}")

@@ -36,6 +36,8 @@ def templates(domain: Domain, signature: OperatorSignature) -> Iterator[tuple[st
                 yield f"*{name}, {group}", 0
         if role == "reshape" and "*s" in groups:
             yield f"*reshape(s, {name})", 0
+        if role == "inserts":
+            yield f"*s, *ones({name})@{name}", 0
         if role in ("axis", "insert"):
             for group in groups:
                 yield f"{group}, {{0}}@{name}", 1

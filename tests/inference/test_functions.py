@@ -81,6 +81,24 @@ def test_the_relation_that_a_function_follows_is_found(answer: Answer, relation:
     assert str(found) == str(wanted) or not agreement(found, function(answer), 100, seed=4).differing
 
 
+def test_new_dimensions_at_a_list_of_axes_are_found() -> None:
+    (prototype,) = parse_text("""
+        REG_OP(Widened).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).ATTR(axes, ListInt, {})
+            .OP_END_FACTORY_REG(Widened)
+    """).prototypes
+
+    def widened(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
+        rank = len(inputs[0].shape) + len(attrs["axes"])
+        places = {axis % max(rank, 1) for axis in attrs["axes"]}
+        if len(places) != len(attrs["axes"]) or not all(-rank <= axis < rank for axis in attrs["axes"]):
+            raise ShapeFunctionError("axes")
+        sizes = iter(inputs[0].shape)
+        return [InferredOutput(tuple(1 if n in places else next(sizes) for n in range(rank)), DataType.FLOAT)]
+
+    found = infer_from_function(ShapeFunction(prototype, "the function", widened, ()), isolated=False)
+    assert str(found.relation) == "x[*s] -> y[*s, *ones(axes)@axes]"
+
+
 def test_a_relation_of_fewer_dimensions_than_the_function_takes_is_refused() -> None:
     """A function that reads sizes without asking for the rank is no such one."""
 

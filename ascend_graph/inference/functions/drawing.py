@@ -84,15 +84,27 @@ def any_inputs(prototype: OpPrototype, rng: random.Random) -> list[Any]:
     rank = rng.randint(0, 5)
     shape = tuple(rng.choice(_SIZES) for _ in range(rank))
     inputs: list[Any] = []
-    for parameter in prototype.inputs:
+    for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         if parameter.kind is ParameterKind.OPTIONAL and rng.random() < 0.5:
             inputs.append(None)
             continue
         own = shape if rng.random() < 0.5 else tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 5)))
-        dtype = NUMBERS[rng.choice(usable_dtypes(parameter.dtypes))]
         spec = InputSpec(own, dtype)
         inputs.append([spec] * rng.randint(1, 3) if parameter.kind is ParameterKind.DYNAMIC else spec)
     return inputs
+
+
+def _drawn_dtypes(prototype: OpPrototype, rng: random.Random) -> list[DataType]:
+    """Return a dtype for each input: mostly those that stand at one place of their lists, for many functions take no others."""
+    choices = [usable_dtypes(p.dtypes) for p in prototype.inputs]
+    if rng.random() < 0.4:
+        return [NUMBERS[rng.choice(some)] for some in choices]
+    place = rng.randrange(len(choices[0])) if choices else 0
+    first = choices[0][place] if choices else None
+    return [
+        NUMBERS[some[place] if len(some) == len(choices[0]) else first if first in some else rng.choice(some)]
+        for some in choices
+    ]
 
 
 def from_relation(
@@ -110,9 +122,8 @@ def from_relation(
     except (RelationSampleError, RelationError, TypeError, KeyError):
         return None
     inputs: list[Any] = []
-    for parameter in prototype.inputs:
+    for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         shape = found.shapes.get(parameter.name)
-        dtype = NUMBERS[rng.choice(usable_dtypes(parameter.dtypes))]
         if shape is None and parameter.name not in found.shapes and parameter.kind is not ParameterKind.OPTIONAL:
             shape = tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 4)))
         if shape is None:
