@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,9 @@ def caches() -> Iterator[Finding]:
     yield Finding(
         "cache",
         f"{directory}: {len(sizes)} libraries, {megabytes:.0f} MB, {bridges} of them the host runtime's bridge",
-        fix=f"rm -r {directory}  # all is compiled again when it is needed" if megabytes > _LARGE else "",
+        fix=f"rm -r {shlex.quote(str(directory))}  # all is compiled again when it is needed"
+        if megabytes > _LARGE
+        else "",
     )
     now = {name: package.version for name in ("torch", "torch_npu") if (package := installed(name))}
     for versions, count in sorted(made.items()):

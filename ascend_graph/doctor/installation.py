@@ -48,7 +48,7 @@ def installation(environment: Mapping[str, str]) -> Iterator[Finding]:
     yield tried("ninja", lambda: " ".join(ninja()), "pip install ninja")
     yield tried("host runtime", lambda: str(toolkit_directory()), "pip install --force-reinstall ascend-graph")
     cann = tried("CANN", lambda: real_cann(environment) or "none: operators run on the host runtime")
-    place = re.search(r"(?:=|^)(/\S*)", cann.text)
+    place = re.search(r"(?:=|^)(/.*)", cann.text)
     version = cann_version(Path(place[1])) if place else None
     yield Finding(cann.subject, f"{cann.text}{f', version {version}' if version else ''}", cann.is_wrong, cann.fix)
 

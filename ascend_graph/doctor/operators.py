@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -135,7 +136,8 @@ def _missing(subject: str, name: str, known: Sequence[Place], moved: Sequence[Li
 
 def _select(name: str, package: Path) -> str:
     rest = os.environ.get("ASCEND_CUSTOM_OPP_PATH")
-    return f"export ASCEND_CUSTOM_OPP_PATH={package}{':' + rest if rest else ''}  # before python starts: {name} is then found"
+    chosen = shlex.quote(f"{package}:{rest}" if rest else str(package))
+    return f"export ASCEND_CUSTOM_OPP_PATH={chosen}  # before python starts: {name} is then found"
 
 
 def functions_of_file(path: Path) -> frozenset[str]:
@@ -312,7 +314,7 @@ def _library_with(place: str) -> Path | None:
     """Return the loaded library that contains a registering source file's name, which a macro left in it, or None."""
     if not place or place == "/dev/null":
         return None
-    mapped = re.findall(r"\s(/\S+\.so\S*)$", Path("/proc/self/maps").read_text(), re.MULTILINE)
+    mapped = re.findall(r"\s(/\S+\.so\S*)$", Path("/proc/self/maps").read_text(encoding="utf-8"), re.MULTILINE)
     for path in map(Path, dict.fromkeys(mapped)):
         if "python" not in path.name and path.exists() and place.encode() + b"\0" in path.read_bytes():
             return path

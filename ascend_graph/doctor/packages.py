@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -163,7 +164,7 @@ def _named(environment: Mapping[str, str]) -> Iterator[Finding]:
             fix = f"export {_VARIABLE}={os.pathsep.join(map(str, inside))}"
             yield Finding(_VARIABLE, f"{path} is not an operator package, but has some in it", True, fix)
         elif not (path / PROTOTYPES).is_dir():
-            fix = f"ascend-graph build PROJECT -o {path}  # or name the package that was meant"
+            fix = f"ascend-graph build PROJECT -o {shlex.quote(str(path))}  # or name the package that was meant"
             yield Finding(_VARIABLE, f"{path} is not an operator package: {LIBRARY} is missing", True, fix)
 
 
@@ -177,11 +178,11 @@ def _vendors(root: Path) -> Iterator[Finding]:
         return
     config = directory / "config.ini"
     order = "load_priority=" + ",".join([*(name for name in listed if name in there), *sorted({*there} - {*listed})])
-    fix = f"sed -i 's/^load_priority.*/{order}/' {config}"
+    fix = f"sed -i 's/^load_priority.*/{order}/' {shlex.quote(str(config))}"
     if not config.is_file():
         if there:
             text = f"{config} does not exist: torch_npu finds none of {', '.join(there)}"
-            yield Finding("vendors", text, True, f"echo {order} > {config}")
+            yield Finding("vendors", text, True, f"echo {order} > {shlex.quote(str(config))}")
         return
     for name in there:
         if name not in listed and (directory / name / LIBRARY).is_file():
@@ -205,7 +206,7 @@ def _package(place: Place, environment: Mapping[str, str]) -> Iterator[Finding]:
                 "operator package",
                 f"{library.path} is for {library.machine}; this machine is {platform.machine()}",
                 True,
-                f"ascend-graph build PROJECT -o {place.directory}  # or the author's package for {platform.machine()}",
+                f"ascend-graph build PROJECT -o {shlex.quote(str(place.directory))}  # or the author's package for {platform.machine()}",
             )
     yield from _unloadable(place)
     if place.libraries and (missing := _undefined(declared.values(), place.libraries, callable_)):
@@ -280,7 +281,7 @@ def _hidden(known: tuple[Place, ...]) -> Iterator[Finding]:
             differs = meant is not None and own is not None and not own.agrees_with(meant)
             text = f"{name} of {first.directory} hides that of {place.directory}"
             if differs:
-                fix = f"export {_VARIABLE}={place.directory}:${_VARIABLE}  # if {place.directory} is meant; else remove it"
+                fix = f"export {_VARIABLE}={shlex.quote(str(place.directory))}:${_VARIABLE}  # if {place.directory} is meant; else remove it"
                 yield Finding("hidden", f"{text}, which takes other parameters: {own}", True, fix)
             else:
                 yield Finding("hidden", text)
@@ -288,5 +289,5 @@ def _hidden(known: tuple[Place, ...]) -> Iterator[Finding]:
             other, wins = shapes.setdefault(name, (place, prototype))
             if other is not place and wins != prototype:
                 text = f"REG_OP({name}) of {wins.place} hides another definition, {prototype.place}"
-                fix = f"export {_VARIABLE}={place.directory}:${_VARIABLE}  # if {place.directory} is meant; else remove it"
+                fix = f"export {_VARIABLE}={shlex.quote(str(place.directory))}:${_VARIABLE}  # if {place.directory} is meant; else remove it"
                 yield Finding("hidden", text, True, fix)

@@ -176,10 +176,10 @@ def _cann(environment: Mapping[str, str]) -> Iterator[Finding]:
     different = list(dict.fromkeys(Path(entry).resolve() for entry in libraries))
     if home is not None and (home / "lib64/libascendcl.so").exists() and not libraries:
         text = f"has no directory with libascendcl.so, and CANN is in {home}: torch_npu does not load"
-        yield Finding("LD_LIBRARY_PATH", text, True, f"source {home}/set_env.sh")
+        yield Finding("LD_LIBRARY_PATH", text, True, f"source {shlex.quote(f'{home}/set_env.sh')}")
     elif home is not None and different and not different[0].is_relative_to(home):
         text = f"{libraries[0]} comes first, and CANN is selected in {home}"
-        yield Finding("LD_LIBRARY_PATH", text, True, f"source {home}/set_env.sh  # in a new shell")
+        yield Finding("LD_LIBRARY_PATH", text, True, f"source {shlex.quote(f'{home}/set_env.sh')}  # in a new shell")
     host = toolkit_directory().resolve()
     others = [path for path in different if not path.is_relative_to(host)]
     if others and len(others) < len(different):

@@ -125,11 +125,12 @@ def test_systems_that_torch_npu_has_no_wheels_for(
 
 
 def test_an_installed_cann_and_its_version(tmp_path: Path) -> None:
-    (tmp_path / "aarch64-linux").mkdir()
-    (tmp_path / "aarch64-linux/ascend_toolkit_install.info").write_text("package_name=Ascend\nversion=8.3.RC1\n")
-    named = dict.fromkeys(["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"], str(tmp_path))
+    home = tmp_path / "its home"
+    (home / "aarch64-linux").mkdir(parents=True)
+    (home / "aarch64-linux/ascend_toolkit_install.info").write_text("package_name=Ascend\nversion=8.3.RC1\n")
+    named = dict.fromkeys(["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"], str(home))
     found = {f.subject: f for f in examine({**os.environ, **named})}
-    assert found["CANN"].text == f"ASCEND_HOME_PATH={tmp_path}, version 8.3.RC1"
+    assert found["CANN"].text == f"ASCEND_HOME_PATH={home}, version 8.3.RC1"
 
 
 @pytest.mark.parametrize(
@@ -267,12 +268,12 @@ def test_what_is_wrong_with_the_paths_of_packages(tmp_path: Path, monkeypatch: p
 
 
 def test_vendors_that_are_not_searched_and_names_without_a_package(tmp_path: Path) -> None:
-    package(tmp_path / "opp/vendors/mine", "aclnnOne")
-    environment = {"ASCEND_OPP_PATH": str(tmp_path / "opp")}
-    config = tmp_path / "opp/vendors/config.ini"
-    assert wrong(list(packages(environment))) == [("vendors", f"echo load_priority=mine > {config}")]
+    package(tmp_path / "my opp/vendors/mine", "aclnnOne")
+    environment = {"ASCEND_OPP_PATH": str(tmp_path / "my opp")}
+    config = tmp_path / "my opp/vendors/config.ini"
+    assert wrong(list(packages(environment))) == [("vendors", f"echo load_priority=mine > '{config}'")]
     config.write_text("load_priority=gone\n")
-    fix = f"sed -i 's/^load_priority.*/load_priority=mine/' {config}"
+    fix = f"sed -i 's/^load_priority.*/load_priority=mine/' '{config}'"
     assert wrong(list(packages(environment))) == [("vendors", fix), ("vendors", fix)]
     subprocess.run(fix, shell=True, check=True)
     assert wrong(list(packages(environment))) == []

@@ -115,7 +115,7 @@ def test_an_installer_installs_where_it_is_told_and_refuses_the_rest(tmp_path: P
     (opp / "vendors/scale/old").touch()  # of an earlier version, which had more
     assert install(f"--install-path={opp}").stdout.endswith("SUCCESS\n")
     assert sorted(path.name for path in (opp / "vendors/scale").iterdir()) == ["bin", "new"]
-    sourced = f"source {opp}/vendors/scale/bin/set_env.bash; echo $ASCEND_CUSTOM_OPP_PATH"
+    sourced = f"source '{opp}/vendors/scale/bin/set_env.bash'; echo $ASCEND_CUSTOM_OPP_PATH"
     assert subprocess.check_output(["bash", "-c", sourced], text=True).startswith(f"{opp}/vendors/scale:")
     other = tmp_path / "cann_opp"
     (other / "vendors/old").mkdir(parents=True)
