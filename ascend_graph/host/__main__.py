@@ -1,25 +1,10 @@
-"""Launcher ``python -m ascend_graph.host``: it runs a script, a module or code on the host runtime.
-
-    python -m ascend_graph.host [--force] [--strict] [--streams] [--pipes] [--opp DIR]… [--npu-arch ARCH]
-                                [--quiet] script.py args…
-    python -m ascend_graph.host [options] script.sh args…
-    python -m ascend_graph.host [options] ./program args…    (or one that is found on PATH: cmake, bash)
-    python -m ascend_graph.host [options] -m module args…
-    python -m ascend_graph.host [options] -c code args…
-
---strict lets only kernels and copies access device memory; --streams rejects work that does not wait for the stream
-whose results it reads or overwrites; --pipes ends kernels whose pipes do not wait for one another
-(docs/host-runtime.md). --npu-arch dav-3510 emulates an Ascend950 instead of an
-Atlas A2 (docs/ascendc.md).
-
-The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
-Options end at the script, ``-m`` or ``-c``; whatever follows belongs to it.
-"""
+"""Launcher ``python -m ascend_graph.host``: it runs a script, a module or code on the host runtime."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -41,7 +26,23 @@ from ascend_graph.host.architecture import architecture, processor_with
 from ascend_graph.host.toolkit import host_environment, host_path
 from ascend_graph.versions import check
 
-_USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
+#: Usage, then what the options do; a docstring is not there with -OO.
+_HELP = """    python -m ascend_graph.host [--force] [--strict] [--streams] [--pipes] [--opp DIR]… [--npu-arch ARCH]
+                                [--quiet] script.py args…
+    python -m ascend_graph.host [options] script.sh args…
+    python -m ascend_graph.host [options] ./program args…    (or one that is found on PATH: cmake, bash)
+    python -m ascend_graph.host [options] -m module args…
+    python -m ascend_graph.host [options] -c code args…
+
+--strict lets only kernels and copies access device memory; --streams rejects work that does not wait for the stream
+whose results it reads or overwrites; --pipes ends kernels whose pipes do not wait for one another
+(docs/host-runtime.md). --npu-arch dav-3510 emulates an Ascend950 instead of an
+Atlas A2 (docs/ascendc.md).
+
+The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
+Options end at the script, ``-m`` or ``-c``; whatever follows belongs to it.
+"""
+_USAGE = _HELP.split("\n\n", maxsplit=1)[0].rstrip()
 
 
 def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[str]]:
@@ -58,7 +59,7 @@ def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[
         elif rest[0] == "--npu-arch" and len(rest) > 1:
             npu_arch = rest.pop(1)
         elif rest[0] in ("-h", "--help"):
-            print(__doc__)
+            print(_HELP)
             raise SystemExit(0)
         elif rest[0] in ("-m", "-c") and len(rest) > 1:
             return flags, packages, npu_arch, rest
@@ -77,7 +78,7 @@ def _package_directory(directory: str) -> str:
     if not (path / "op_api" / "lib" / "libcust_opapi.so").exists():
         raise HostRuntimeError(
             f"--opp {directory}: no operator package there: expected {path}/op_api/lib/libcust_opapi.so; build one with "
-            f"ascend-graph build PROJECT -o {directory}, or from Python kernels with ascend_graph.host.build_operator_package"
+            f"ascend-graph build PROJECT -o {shlex.quote(str(directory))}, or from Python kernels with ascend_graph.host.build_operator_package"
         )
     return str(path)
 
