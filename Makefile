@@ -66,6 +66,7 @@ sanitize: .venv/installed
 
 lint: .venv/linting
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --preview --select PLW1514 ascend_graph codegen  # no locale decides how a file is read
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --strict csrc/host/toolkit/python/site-packages/acl

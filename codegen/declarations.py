@@ -66,7 +66,7 @@ def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Dec
         return {}
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
     try:
-        parser.read_string(ini.read_text(), str(ini))
+        parser.read_string(ini.read_text(encoding="utf-8"), str(ini))
     except configparser.Error as error:
         raise GenerationError(str(error)) from error
     keys = ("shape", "backward", *(("aclnn", "aclnn_arguments") if kernels is None else ("kernel",)), "dtypes")

@@ -59,7 +59,7 @@ def locked(path: Path, what: str = "") -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8") as file:
             _lock(file.fileno(), path.parent, what or path.stem)
             if not _is_at(file.fileno(), path):
                 continue  # its last holder removed it while this process waited
@@ -235,7 +235,7 @@ def entries(manifest: Path) -> tuple[Entry, ...]:
                 tuple(entry.get("made_for", ())),
                 str(entry.get("inputs", "")),
             )
-            for entry in json.loads(manifest.read_text())
+            for entry in json.loads(manifest.read_text(encoding="utf-8"))
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()

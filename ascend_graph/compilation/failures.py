@@ -80,7 +80,12 @@ def _kept(name: str, output: str) -> Path | None:
     readable = re.sub(r"[^\w.+-]", "_", name)
     try:
         with tempfile.NamedTemporaryFile(
-            "w", prefix=f"ascend-graph-{readable}-", suffix=".log", delete=False, errors="surrogateescape"
+            "w",
+            encoding="utf-8",
+            prefix=f"ascend-graph-{readable}-",
+            suffix=".log",
+            delete=False,
+            errors="surrogateescape",
         ) as file:
             path = Path(file.name)
             try:

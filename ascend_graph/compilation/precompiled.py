@@ -240,7 +240,7 @@ class PrecompiledHeaders:
 @contextlib.contextmanager
 def _free(path: Path) -> Iterator[bool]:
     """Lock a file without waiting, and yield whether that succeeded: who cannot have the header compiles without it."""
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

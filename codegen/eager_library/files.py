@@ -86,7 +86,9 @@ def write_files(
         if not (target / name).exists() and write_if_different(target / name, content)
     ]
     if new or not ini.exists():
-        before = ini.read_text() if ini.exists() else render("eager_project/operators.ini.jinja", **values)
+        before = (
+            ini.read_text(encoding="utf-8") if ini.exists() else render("eager_project/operators.ini.jinja", **values)
+        )
         write_if_different(ini, before.rstrip("\n") + "\n" + "".join(section(name, d) for name, d in new.items()))
         written.append(f"{package}/operators.ini")
     for stale in (*target.glob("csrc/generated/*.cpp"), *target.glob("kernels/generated/*.*")):

@@ -61,7 +61,7 @@ def read_header(header: Path, sources: Sequence[Path], kernels: KernelSources | 
         texts = [to_reg_op(prototype) for result in results for prototype in result.prototypes]
         return "\n".join(['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *texts, "}  // namespace ge\n"]), []
     if header.exists() or kernels is None:
-        return header.read_text(), []
+        return header.read_text(encoding="utf-8"), []
     text = proposed_prototypes(kernels)
     drafts = []
     for prototype in parse_text(text).prototypes:

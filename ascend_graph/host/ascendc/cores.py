@@ -57,7 +57,9 @@ def names_macros(preprocessed: str, toolkit: Path) -> bool:
         toolkit: files under it belong to the API and are not checked.
     """
     own = {name for name in _MARKER.findall(preprocessed) if not name.startswith((f"{toolkit}/", "/usr/"))}
-    return any(_MACRO.search(Path(name).read_text(errors="replace")) for name in own if Path(name).is_file())
+    return any(
+        _MACRO.search(Path(name).read_text(encoding="utf-8", errors="replace")) for name in own if Path(name).is_file()
+    )
 
 
 def is_vector_code(preprocessed: str, toolkit: Path) -> bool:

@@ -44,7 +44,7 @@ def compile_source(command: Sequence[str]) -> None:
 
 def defines_kernel(source: Path) -> bool:
     """Return whether a source's own text defines a function marked ``__global__``."""
-    return source.is_file() and _KERNEL.search(source.read_text(errors="replace")) is not None
+    return source.is_file() and _KERNEL.search(source.read_text(encoding="utf-8", errors="replace")) is not None
 
 
 def _start(compiler: Sequence[str], arguments: Sequence[str]) -> NoReturn:

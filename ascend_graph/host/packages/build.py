@@ -90,7 +90,7 @@ def build_operator_package(
                     "python": [functions[name].file, functions[name].function] if name in functions else None,
                     "compared": []
                     if name in functions
-                    else compared_texts(Path(str(used[name])).read_text(errors="replace")),
+                    else compared_texts(Path(str(used[name])).read_text(encoding="utf-8", errors="replace")),
                 }
                 for name in used
             },

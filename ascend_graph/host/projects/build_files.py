@@ -171,7 +171,7 @@ _COUNTS = {"project": 1, "units": 1, "source": 1, "include": 1, "definition": 1,
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line:
             fields = line.split("\t")
             if _COUNTS.get(fields[0]) != len(fields) - 1:

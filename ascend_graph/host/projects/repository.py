@@ -383,7 +383,7 @@ def _by_keyword(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _cmake_code(path: Path) -> str:
-    return _CMAKE_COMMENT.sub("", path.read_text(errors="replace"))
+    return _CMAKE_COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _is_host(parents: Sequence[Path], index: int) -> bool:

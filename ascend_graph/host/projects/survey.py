@@ -361,7 +361,7 @@ def _sample_steps(path: Path, work: Path, copy: _Copy, options: BuildOptions) ->
 
 def _run(step: _Step, log: Path, limit: float, target: Architecture) -> int | None:
     """Run a step with its output in the log, and return its exit status, or None after the time limit."""
-    with log.open("a") as output:
+    with log.open("a", encoding="utf-8") as output:
         output.write(f"$ {' '.join(step.command)}\n")
         output.flush()
         begin = output.tell()

@@ -86,7 +86,7 @@ def allocation(address: int) -> tuple[int, int] | None:
 
 def mapping(address: int) -> tuple[int, int] | None:
     """Return begin and size of the mapped memory at an address: all that is known of tensors that a Python kernel makes."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         begin, end = (int(text, 16) for text in line.split()[0].split("-"))
         if begin <= address < end and line.split()[1].startswith("rw"):
             return begin, end - begin

@@ -37,4 +37,4 @@ def _definition(function: Function) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(source())
+    Path(sys.argv[1]).write_text(source(), encoding="utf-8")

@@ -111,7 +111,7 @@ def placeholder(op: OpDef) -> torch.Tensor:
 def _is_mapped(address: int, size: int) -> bool:
     """Return whether memory is readable: graphs are untrusted, and reading elsewhere would end the process."""
     end = address
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         region, permissions = line.split()[:2]
         low, high = (int(part, 16) for part in region.split("-"))
         if low <= end < high and permissions.startswith("r"):
