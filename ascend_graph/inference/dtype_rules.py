@@ -8,6 +8,8 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+import torch
+
 from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference.domains import OperatorSignature
 from ascend_graph.inference.observed import dtypes_of, shapes_of
@@ -108,6 +110,9 @@ def _conditions(
             for value in seen if len(seen) <= 12 else ():
                 text = f'"{value}"' if isinstance(value, str) else str(value)
                 yield f"{attr.name} == {text}", partial(_attr_is, attr.name, value)
+        elif attr.kind == "dtype":
+            for dtype in sorted({v for values, _ in runs if isinstance(v := values[attr.name], torch.dtype)}, key=str):
+                yield f"{attr.name} == {str(dtype).removeprefix('torch.')}", partial(_attr_is, attr.name, dtype)
     single = [t for t in signature.required if not t.is_list]
     for a, b in combinations(single, 2):
         yield f"dtype({a.name}) == dtype({b.name})", partial(_same_dtype, a.name, b.name)

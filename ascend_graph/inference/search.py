@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -86,7 +87,7 @@ class Search:
                 if domain.form not in tried and self.calls.readable(domain):
                     tried.add(domain.form)
                     yield replace(family.get(domain.form, domain), surveyed=True)  # the family's names read better
-            if not survey.seeds:  # tensors of other kinds
+            if not survey.seeds and len(list(itertools.islice(self.calls.kinds(), 2))) > 1:  # tensors of other kinds
                 return
         for domain in domains(self.signature):
             if domain.form not in tried:

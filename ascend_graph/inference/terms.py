@@ -76,6 +76,9 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
     quotient = _quotient(target, leaves)
     if quotient:
         return [quotient]
+    packed = list(itertools.islice(_packed(target, leaves), wanted))
+    if packed:
+        return packed
     # As many as there are windows over two dimensions.
     for values, text in steps.items():
         if all(v and t % v == 0 for v, t in zip(values, target, strict=True)):
@@ -83,6 +86,25 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
             if other is not None:
                 return [f"({text}) * ({other})"]
     return found
+
+
+#: Numbers that are packed into one, or alignments.
+_BLOCKS = (4, 8, 16, 32)
+
+
+def _packed(target: Values, leaves: Mapping[str, Values]) -> Iterator[str]:
+    """Yield terms of one leaf and a block, alone or with another leaf: ``8 * n // size``, ``ceildiv(n, 32) * 32``."""
+    blocks: list[tuple[Values, str]] = []
+    for (name, values), block in itertools.product(leaves.items(), _BLOCKS):
+        blocks += [
+            (tuple(block * v for v in values), f"{block} * {name}"),
+            (tuple(v // block for v in values), f"{name} // {block}"),
+            (tuple(-(-v // block) for v in values), f"ceildiv({name}, {block})"),
+            (tuple(-(-v // block) * block for v in values), f"ceildiv({name}, {block}) * {block}"),
+        ]
+    yield from (text for values, text in blocks if values == target)
+    others = [(values, name) for name, values in leaves.items() if len(set(values)) > 1]
+    yield from (text for _, text in _pairs(blocks, others, target))
 
 
 def _quotient(target: Values, leaves: Mapping[str, Values]) -> str:

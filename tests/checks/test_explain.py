@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 import ascend_graph
+from ascend_graph.binding import BindingWarning
 from ascend_graph.checks.explain import ExplainError
 from ascend_graph.cli import main
 from ascend_graph.registration import RegisteredOp
@@ -46,12 +47,13 @@ def registered() -> Iterator[RegisteredOp]:
     library.define(
         "op(Tensor self, Tensor cache, int dim, str mode, *, int dst_type=1, str note='') -> (Tensor, Tensor)"
     )
-    op = ascend_graph.register_op(
-        "ExplainedOp",
-        eager=torch.ops.explained.op,
-        shape="x[*s], cache[*c] -> y[*s], cache[*c]",
-        arguments={"mode": ("mode", {"half": 0}), "fast": True},
-    )
+    with pytest.warns(BindingWarning, match="its returns have no names"):
+        op = ascend_graph.register_op(
+            "ExplainedOp",
+            eager=torch.ops.explained.op,
+            shape="x[*s], cache[*c] -> y[*s], cache[*c]",
+            arguments={"mode": ("mode", {"half": 0}), "fast": True},
+        )
     yield op
     op.unregister()
     library._destroy()

@@ -327,6 +327,9 @@ def test_sizes_that_no_list_of_terms_has() -> None:
     window = tuple((a + 2 * b - c) // d + 1 for a, b, c, d in zip(n, p, k, s, strict=True))
     assert terms_for(window, {"n": n, "p": p, "k": k, "s": s}) == ["(n + 2 * p - k) // s + 1"]
     assert terms_for((2, 2, 2, 2, 2), {"n": n}) == []
+    assert terms_for(tuple(8 * a // c for a, c in zip(n, k, strict=True)), {"n": n, "k": k}) == ["(8 * n) // k"]
+    aligned = tuple(-(-a // 32) * 32 for a in (*n, 90, 41))
+    assert terms_for(aligned, {"n": (*n, 90, 41)}) == ["ceildiv(n, 32) * 32"]
 
 
 def test_sizes_that_attrs_make_negative_are_not_tried() -> None:

@@ -259,3 +259,37 @@ def test_what_a_function_of_dtypes_calls_lies_beside_it(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["infer", str(shapes)])
     assert found.exit_code == 0, found.output
     assert "register_op(\"Drawn\", shape='x[*s] -> y[*s]')" in found.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read", ["GetAttrPointer<ge::DataType>(1)", "GetInt(1)"])
+def test_a_type_attr_is_read_as_a_dtype_or_as_a_number(read: str, tmp_path: Path) -> None:
+    """The bits of x, eight a number, in rows, of the dtype that the attr names."""
+    (tmp_path / "op_graph").mkdir()
+    (tmp_path / "op_host").mkdir()
+    (tmp_path / "op_graph" / "unpacked_proto.h").write_text(
+        "REG_OP(Unpacked).INPUT(x, TensorType({DT_UINT8})).OUTPUT(y, TensorType({DT_FLOAT, DT_INT32}))\n"
+        ".REQUIRED_ATTR(rows, Int).ATTR(out, Type, DT_INT32).OP_END_FACTORY_REG(Unpacked)\n"
+    )
+    source = tmp_path / "op_host" / "unpacked_infershape.cpp"
+    source.write_text(
+        f"""#include "register/op_impl_registry.h"
+        static ge::graphStatus Shape(gert::InferShapeContext* context) {{
+            const auto* x = context->GetInputShape(0);
+            const int64_t rows = *context->GetAttrs()->GetInt(0);
+            if (x->GetDimNum() != 1 || rows <= 0) return ge::GRAPH_FAILED;
+            *context->GetOutputShape(0) = gert::Shape({{rows, x->GetDim(0) * 8 / rows}});
+            return ge::GRAPH_SUCCESS;
+        }}
+        static ge::graphStatus Dtype(gert::InferDataTypeContext* context) {{
+            const auto* out = context->GetAttrs()->{read};
+            if (out == nullptr) return ge::GRAPH_FAILED;
+            return context->SetOutputDataType(0, *out == ge::DT_FLOAT ? ge::DT_FLOAT : ge::DT_INT32);
+        }}
+        IMPL_OP_INFERSHAPE(Unpacked).InferShape(Shape).InferDataType(Dtype);
+        """
+    )
+    found = CliRunner().invoke(main, ["infer", str(source)])
+    assert found.exit_code == 0, found.output
+    relation = "x[n] -> y[rows, 8 * n // rows]: float32 if out == float32 else int32 where rows >= "
+    assert f'register_op("Unpacked", shape=\'{relation}' in found.output

@@ -62,7 +62,7 @@ _LISTS: Mapping[AttrType, tuple[int, Any]] = {
     AttrType.LIST_BOOL: (_BOOLS, ctypes.c_bool),
 }
 #: Attr types whose values can be passed; for others the function sees an absent attr.
-PASSED_ATTRS = frozenset((AttrType.INT, AttrType.FLOAT, AttrType.BOOL, AttrType.STRING, *_LISTS))
+PASSED_ATTRS = frozenset((AttrType.INT, AttrType.TYPE, AttrType.FLOAT, AttrType.BOOL, AttrType.STRING, *_LISTS))
 _VALUES: Mapping[DataType, Any] = {
     DataType.INT64: ctypes.c_int64,
     DataType.INT32: ctypes.c_int32,
@@ -108,8 +108,8 @@ class CallValues:
             items = (element * max(len(given), 1))(*given)
             self._kept.append(items)
             value.count, value.content.pointer = len(given), ctypes.addressof(items)
-        elif kind is AttrType.INT:
-            value.kind, value.content.i = _INT, given
+        elif kind in (AttrType.INT, AttrType.TYPE):
+            value.kind, value.content.i = _INT, int(given)
         elif kind is AttrType.FLOAT:
             value.kind, value.content.f = _FLOAT, given
         elif kind is AttrType.BOOL:

@@ -52,7 +52,7 @@ def agreement(
     prototype = function.prototype
     compared = by_relation = by_function = 0
     differing: list[str] = []
-    for number in range(count * 3):
+    for number in range(count * 8):
         if compared >= count:
             break
         attrs = random_attrs(function, rng)

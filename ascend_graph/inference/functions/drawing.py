@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from ascend_graph.inference.attr_draws import attr_value
 from ascend_graph.inference.domains import AttrArgument
 from ascend_graph.inference.functions.values import NUMBERS, attr_argument, first_dtype, relation_attrs, usable_dtypes
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.dtypes import TORCH_NAMES
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.functions import InputSpec, ShapeFunction
 
@@ -39,6 +42,8 @@ def random_attr(attr: Attr, argument: AttrArgument, rng: random.Random, length: 
         return int(rng.choice((DataType.FLOAT, DataType.FLOAT16, DataType.INT32, DataType.INT8)))
     if argument.kind == "int" and rng.random() < 0.15:  # what only few values do
         return rng.choice((*range(42), 64, 128))
+    if argument.kind == "int[]" and rng.random() < 0.4:  # as axes are
+        return tuple(rng.sample((0, 1, 2, 3, -1), length))
     value = attr_value(argument, rng, length)
     return () if value is None else value
 
@@ -80,15 +85,16 @@ _SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32, 64, 7, 9)
 
 
 def any_inputs(prototype: OpPrototype, rng: random.Random) -> list[Any]:
-    """Return tensors of any ranks and sizes; often with the same rank, and sizes in common."""
+    """Return tensors of any ranks and sizes; often some have the same shape, and at times all of them."""
     rank = rng.randint(0, 5)
     shape = tuple(rng.choice(_SIZES) for _ in range(rank))
+    alike = rng.choice((0.5, 0.5, 1))
     inputs: list[Any] = []
     for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         if parameter.kind is ParameterKind.OPTIONAL and rng.random() < 0.5:
             inputs.append(None)
             continue
-        own = shape if rng.random() < 0.5 else tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 5)))
+        own = shape if rng.random() < alike else tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 5)))
         spec = InputSpec(own, dtype)
         inputs.append([spec] * rng.randint(1, 3) if parameter.kind is ParameterKind.DYNAMIC else spec)
     return inputs
@@ -115,17 +121,20 @@ def from_relation(
     from ascend_graph.shapes.samples import RelationSampleError, sample
 
     optional = [p.name for p in prototype.inputs if p.kind is ParameterKind.OPTIONAL]
+    named = {
+        name: TORCH_NAMES[NUMBERS[value]] if isinstance(value, torch.dtype) else value
+        for name, value in relation_attrs(relation, prototype, attrs).items()
+    }
     try:
-        found = sample(
-            relation, relation_attrs(relation, prototype, attrs), rng, optional=optional, sizes=_SIZES, tries=6
-        )
+        found = sample(relation, named, rng, optional=optional, sizes=_SIZES, tries=6)
     except (RelationSampleError, RelationError, TypeError, KeyError):
         return None
     inputs: list[Any] = []
+    common = next((tuple(s) for s in found.shapes.values() if isinstance(s, tuple)), ()) if rng.random() < 0.5 else None
     for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         shape = found.shapes.get(parameter.name)
         if shape is None and parameter.name not in found.shapes and parameter.kind is not ParameterKind.OPTIONAL:
-            shape = tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 4)))
+            shape = tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 4))) if common is None else common
         if shape is None:
             inputs.append(None)
         elif isinstance(shape, list):
