@@ -27,18 +27,18 @@ ENVIRONMENT = {
 }
 
 
-def make(*arguments: str, cwd: Path = TREE) -> str:
+def make(*arguments: str, cwd: Path = TREE, **environment: str) -> str:
     """What make prints, where .venv is taken as it is."""
     command = ["make", "-s", *arguments, "-o", ".venv/bin/python", "-o", ".venv/installed"]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=ENVIRONMENT | environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def handed_out() -> tuple[Path, Path]:
-    """The sdist and the wheel that ``make dist`` makes."""
-    make("dist", f"BIN={Path(sys.executable).parent}")
+def handed_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sdist and the wheel that ``make dist`` makes; the sdist is unpacked and built below a directory with a space."""
+    make("dist", f"BIN={Path(sys.executable).parent}", TMPDIR=str(tmp_path_factory.mktemp("with a space")))
     ((sdist,), (wheel,)) = (list((TREE / "build/dist").glob(pattern)) for pattern in ("*.tar.gz", "*.whl"))
     return sdist, wheel
 
