@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -69,12 +70,10 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     if role == "trailing":  # the last dimensions
         return list(shape[rank - rng.randint(1, rank) :]) if rank else _IMPOSSIBLE
     if role == "reshape":
-        total = 1
-        for size in shape:
-            total *= size
+        total = math.prod(shape)
         if not total:
             return _IMPOSSIBLE
-        divisor = rng.choice([d for d in range(1, total + 1) if total % d == 0])
+        divisor = math.prod(rng.choice([d for d in range(1, size + 1) if size % d == 0]) for size in shape)
         return rng.choice(([divisor, total // divisor], [total], [divisor, -1], [-1]))
     assert role == "expand"
     return [rng.randint(1, 4) for _ in range(rng.randint(0, 2))] + list(shape)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ascend_graph.inference.attr_draws import attr_values, plain_values
-from ascend_graph.inference.domains import Domain, OperatorSignature
+from ascend_graph.inference.domains import AttrArgument, Domain, OperatorSignature
 from ascend_graph.inference.observed import valid
 from ascend_graph.shapes import Relation, RelationError
 from ascend_graph.shapes.samples import RelationSampleError, sample
@@ -134,7 +134,7 @@ class CallSampler:
         values = dict(attrs)
         for attr in self.signature.attrs:
             if attr.kind == "dtype" and not attr.optional and not attr.has_default:
-                values[attr.name] = self.rng.choice(ATTR_DTYPES)
+                values[attr.name] = self.rng.choice(attr_dtypes(attr))
         for tensor in self.signature.tensors:
             shape = shapes.get(tensor.name)
             if shape is None:
@@ -174,6 +174,11 @@ class CallSampler:
         self.rng.shuffle(combinations)
         combinations.sort(key=lambda c: len(set(c)) > 1)
         return combinations[:60]
+
+
+def attr_dtypes(attr: AttrArgument) -> tuple[torch.dtype, ...]:
+    """Return the dtypes to try for an attr that is one."""
+    return tuple(getattr(torch, name) for name in attr.choices) or ATTR_DTYPES
 
 
 def guessed(role: str, rng: random.Random) -> Any:

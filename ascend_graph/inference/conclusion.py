@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ascend_graph.inference.calls import ATTR_DTYPES, KINDS, SIZES
+from ascend_graph.inference.calls import KINDS, SIZES, attr_dtypes
 from ascend_graph.inference.domains import Domain, neighbors
 from ascend_graph.inference.dtype_rules import Call, dtype_rules
 from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, DomainRuns, Experiments
@@ -171,7 +171,7 @@ class Conclusions:
                 runs.append((values, run.outputs))
             for attr in self.signature.attrs:
                 if attr.kind == "dtype" and attr.optional:
-                    named = values | {attr.name: self.calls.rng.choice(ATTR_DTYPES)}
+                    named = values | {attr.name: self.calls.rng.choice(attr_dtypes(attr))}
                     run = self.experiments.call(named)
                     if not run.error:
                         given.append((named, run.outputs))

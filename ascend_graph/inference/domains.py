@@ -39,7 +39,7 @@ class AttrArgument:
     optional: bool = False
     default: Any = None
     has_default: bool = False
-    #: Values to try of a ``str``, beside the default.
+    #: Values to try of a ``str``, beside the default; of a ``dtype``, names of torch's dtypes.
     choices: tuple[str, ...] = ()
 
 

@@ -180,6 +180,9 @@ def dtype_candidates(signature: OperatorSignature) -> Iterable[str]:
         "float16",
         "bfloat16",
         "complex64",
+        "float8_e8m0fnu",
+        "float8_e5m2",
+        "float8_e4m3fn",
     )
     for count in range(1, len(numbers) + 1):
         for chosen in itertools.combinations(numbers, count):

@@ -89,7 +89,7 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
 
 
 #: Numbers that are packed into one, or alignments.
-_BLOCKS = (4, 8, 16, 32)
+_BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512)
 
 
 def _packed(target: Values, leaves: Mapping[str, Values]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ascend_graph.dispatch.meta_dtypes import TORCH
-from ascend_graph.inference.functions.drawing import any_inputs, from_relation, random_attrs
+from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, from_relation
 from ascend_graph.inference.functions.isolation import in_fork
 from ascend_graph.inference.functions.questions import called, flat_specs, shown, text_of, with_declared_dtypes
 from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
@@ -55,7 +55,7 @@ def agreement(
     for number in range(count * 8):
         if compared >= count:
             break
-        attrs = random_attrs(function, rng)
+        attrs = drawn_attrs(function, relation, rng)
         drawn = from_relation(relation, prototype, attrs, rng) if number % 2 == 0 else any_inputs(prototype, rng)
         if drawn is None:
             continue
@@ -85,7 +85,7 @@ def input_with_more_dimensions(
     """
     rng, prototype = random.Random(seed), function.prototype
     for _ in range(8):
-        attrs = random_attrs(function, rng)
+        attrs = drawn_attrs(function, relation, rng)
         drawn = from_relation(relation, prototype, attrs, rng)
         if drawn is None or (before := _asked(function, ask, drawn, attrs)) is None:
             continue

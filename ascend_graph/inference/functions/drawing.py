@@ -5,13 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from ascend_graph.inference.attr_draws import attr_value
 from ascend_graph.inference.domains import AttrArgument
-from ascend_graph.inference.functions.values import NUMBERS, attr_argument, first_dtype, relation_attrs, usable_dtypes
+from ascend_graph.inference.functions.values import (
+    NUMBERS,
+    attr_argument,
+    dtype_attrs,
+    first_dtype,
+    relation_attrs,
+    usable_dtypes,
+)
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import TORCH_NAMES
 from ascend_graph.shapes import Relation
@@ -22,30 +30,52 @@ def draw_call(
     function: ShapeFunction, relations: Sequence[Relation], rng: random.Random
 ) -> tuple[list[Any], dict[str, Any]] | None:
     """Return inputs and attrs of a call, mostly one that some relation takes; None if a few tries find none."""
-    attrs = random_attrs(function, rng)
-    if relations and rng.random() < 0.8:
-        inputs = from_relation(rng.choice(relations), function.prototype, attrs, rng)
+    chosen = rng.choice(relations) if relations else None
+    attrs = drawn_attrs(function, chosen, rng)
+    if chosen and rng.random() < 0.8:
+        inputs = from_relation(chosen, function.prototype, attrs, rng)
         return None if inputs is None else (inputs, attrs)
     return any_inputs(function.prototype, rng), attrs
 
 
-def random_attrs(function: ShapeFunction, rng: random.Random) -> dict[str, Any]:
+def drawn_attrs(function: ShapeFunction, relation: Relation | None, rng: random.Random) -> dict[str, Any]:
+    """Return values of all attrs, dtypes for those that a relation takes as such."""
+    found = dtype_attrs(relation, function.prototype) if relation is not None else ()
+    return random_attrs(function, rng, dict.fromkeys(found, ()))
+
+
+def random_attrs(
+    function: ShapeFunction, rng: random.Random, dtypes: Mapping[str, Sequence[torch.dtype]] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return values of all attrs; ``dtypes`` has those to choose from by attr that is one."""
     length = rng.choice((1, 2, 2, 3))
     return {
-        attr.name: random_attr(attr, attr_argument(attr, function.texts, False), rng, length)
+        attr.name: random_attr(attr, attr_argument(attr, function.texts, dtypes.get(attr.name)), rng, length)
         for attr in function.prototype.attrs
     }
 
 
 def random_attr(attr: Attr, argument: AttrArgument, rng: random.Random, length: int = 2) -> Any:
     if argument.kind == "dtype":
-        return int(rng.choice((DataType.FLOAT, DataType.FLOAT16, DataType.INT32, DataType.INT8)))
+        return int(NUMBERS[rng.choice(tuple(getattr(torch, name) for name in argument.choices) or _DTYPES)])
     if argument.kind == "int" and rng.random() < 0.15:  # what only few values do
         return rng.choice((*range(42), 64, 128))
     if argument.kind == "int[]" and rng.random() < 0.4:  # as axes are
         return tuple(rng.sample((0, 1, 2, 3, -1), length))
     value = attr_value(argument, rng, length)
     return () if value is None else value
+
+
+#: Dtypes of outputs that attrs name: results, and what they are quantized to.
+_DTYPES = (
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int32,
+    torch.int8,
+    torch.float8_e5m2,
+    torch.float8_e4m3fn,
+)
 
 
 def reshaped(given: Any, shape: tuple[int, ...]) -> Any:
@@ -68,7 +98,8 @@ def other_inputs(parameter: Parameter, given: Any, rng: random.Random) -> Iterat
         (*shape, 3),
         shape[:-1],
         (*shape[:-1], 1),
-        tuple(rng.choice(_SIZES) for _ in shape),
+        tuple(rng.choice(_SMALL) for _ in shape),
+        tuple(rng.choice(LARGE) for _ in shape),
     ]
     for other in shapes:
         yield reshaped(given, other)
@@ -81,20 +112,27 @@ def other_inputs(parameter: Parameter, given: Any, rng: random.Random) -> Iterat
         yield [*given, spec]
 
 
-_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32, 64, 7, 9)
+_SMALL = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32, 64, 7, 9)
+#: Sizes beyond the blocks that kernels compute with, of 32 to 512: a function needs no memory for them.
+LARGE = (1, 2, 32, 33, 64, 65, 96, 128, 130, 200, 256, 260, 384, 512, 520, 1024, 1500, 2048, 4096)
+
+
+def _sizes(rng: random.Random) -> tuple[int, ...]:
+    return LARGE if rng.random() < 0.3 else _SMALL
 
 
 def any_inputs(prototype: OpPrototype, rng: random.Random) -> list[Any]:
     """Return tensors of any ranks and sizes; often some have the same shape, and at times all of them."""
     rank = rng.randint(0, 5)
-    shape = tuple(rng.choice(_SIZES) for _ in range(rank))
+    sizes = _sizes(rng)
+    shape = tuple(rng.choice(sizes) for _ in range(rank))
     alike = rng.choice((0.5, 0.5, 1))
     inputs: list[Any] = []
     for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         if parameter.kind is ParameterKind.OPTIONAL and rng.random() < 0.5:
             inputs.append(None)
             continue
-        own = shape if rng.random() < alike else tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 5)))
+        own = shape if rng.random() < alike else tuple(rng.choice(sizes) for _ in range(rng.randint(0, 5)))
         spec = InputSpec(own, dtype)
         inputs.append([spec] * rng.randint(1, 3) if parameter.kind is ParameterKind.DYNAMIC else spec)
     return inputs
@@ -126,7 +164,7 @@ def from_relation(
         for name, value in relation_attrs(relation, prototype, attrs).items()
     }
     try:
-        found = sample(relation, named, rng, optional=optional, sizes=_SIZES, tries=6)
+        found = sample(relation, named, rng, optional=optional, sizes=_sizes(rng), tries=6)
     except (RelationSampleError, RelationError, TypeError, KeyError):
         return None
     inputs: list[Any] = []
@@ -134,7 +172,7 @@ def from_relation(
     for parameter, dtype in zip(prototype.inputs, _drawn_dtypes(prototype, rng), strict=True):
         shape = found.shapes.get(parameter.name)
         if shape is None and parameter.name not in found.shapes and parameter.kind is not ParameterKind.OPTIONAL:
-            shape = tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 4))) if common is None else common
+            shape = tuple(rng.choice(_SMALL) for _ in range(rng.randint(0, 4))) if common is None else common
         if shape is None:
             inputs.append(None)
         elif isinstance(shape, list):

@@ -12,13 +12,21 @@ from typing import Any
 
 import torch
 
-from ascend_graph.inference.calls import CallSampler
-from ascend_graph.inference.domains import OperatorSignature, safe_name
-from ascend_graph.inference.functions.drawing import any_inputs, other_inputs, random_attr, random_attrs, reshaped
+from ascend_graph.inference.calls import SIZES, CallSampler
+from ascend_graph.inference.domains import Domain, OperatorSignature, safe_name
+from ascend_graph.inference.functions.drawing import (
+    LARGE,
+    any_inputs,
+    other_inputs,
+    random_attr,
+    random_attrs,
+    reshaped,
+)
 from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, usable_dtypes
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.inference.running import KernelError, Returned, Run
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.shapes import Relation
 from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Number of questions that are asked twice.
@@ -43,6 +51,21 @@ class FunctionSampler(CallSampler):
     def __init__(self, signature: OperatorSignature, prototype: OpPrototype, rng: random.Random) -> None:
         super().__init__(signature, rng)
         self._dtypes = {safe_name(p.name): usable_dtypes(p.dtypes) for p in prototype.inputs}
+
+    def values(
+        self,
+        domain: Domain,
+        relation: Relation,
+        structure: int | None,
+        kinds: Mapping[str, str],
+        *,
+        mixed: bool = False,
+        sizes: Sequence[int] = SIZES,
+    ) -> dict[str, Any] | None:
+        """Draw the arguments of one call, at times with sizes beyond those that kernels are run with."""
+        if sizes is SIZES and self.rng.random() < 0.3:
+            sizes = LARGE
+        return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=sizes)
 
     def kinds(self) -> Iterator[dict[str, str]]:
         """Yield the only choice: the function does not look at elements."""
@@ -118,7 +141,7 @@ class FunctionCaller:
                     found.add(parameter.name)
                     break
         for attr in prototype.attrs:
-            argument = attr_argument(attr, self._function.texts, attr.name in self.dtype_attrs)
+            argument = attr_argument(attr, self._function.texts, self.dtype_attrs.get(attr.name))
             for inputs, attrs, answer in bases:
                 others = [random_attr(attr, argument, rng) for _ in range(5)]
                 if any(self._answer(inputs, {**attrs, attr.name: other}) != answer for other in others):
@@ -145,7 +168,7 @@ class FunctionCaller:
             if number % 3 != 2:
                 shape = tuple(rng.choice((2, 4, 6, 8, 16)) for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 4, 5))))
                 inputs = [reshaped(given, shape) for given in inputs]
-            attrs = random_attrs(self._function, rng) if number % 2 else _plain_attrs(prototype)
+            attrs = random_attrs(self._function, rng, self.dtype_attrs) if number % 2 else _plain_attrs(prototype)
             answer = self._answer(inputs, attrs)
             if answer is not None:
                 yield inputs, attrs, answer
@@ -203,33 +226,37 @@ class FunctionCaller:
                     f"it made {_answer(before)} first, then {_answer(after)}"
                 )
 
-    def _find_dtype_attrs(self) -> tuple[str, ...]:
-        """Return the ``Int`` attrs whose value is the dtype of an output."""
-        prototype, found = self._function.prototype, []
-        ints = [a for a in prototype.attrs if a.type is AttrType.INT]
-        if not ints or not self._function.says_dtypes:
-            return ()
+    def _find_dtype_attrs(self) -> dict[str, tuple[torch.dtype, ...]]:
+        """Return the attrs whose value is a dtype, with the dtypes that the function takes, those of outputs more often.
+
+        An ``Int`` attr is one if an output has the dtype that it numbers, for two numbers or more.
+        """
+        prototype, found = self._function.prototype, {}
+        if not self._function.says_dtypes:
+            return {}
         inputs = [
             [InputSpec((2, 2), first_dtype(p.dtypes))]
             if p.kind is ParameterKind.DYNAMIC
             else InputSpec((4, 8), first_dtype(p.dtypes))
             for p in prototype.inputs
         ]
-        for attr in ints:
-            numbers = (DataType.FLOAT, DataType.FLOAT16, DataType.INT8, DataType.BF16)
-            answers = []
-            for number in numbers:
+        for attr in prototype.attrs:
+            if attr.type not in (AttrType.INT, AttrType.TYPE):
+                continue
+            taken: list[torch.dtype] = []
+            followed: list[torch.dtype] = []
+            for dtype, number in NUMBERS.items():
+                attrs = _plain_attrs(prototype) | {attr.name: int(number)}
                 try:
-                    attrs = _plain_attrs(prototype) | {attr.name: int(number)}
                     made = called(self._function, self._ask, inputs, attrs)
-                    answers.append([o.dtype if isinstance(o, InferredOutput) else None for o in made])
                 except ShapeFunctionError:
-                    answers.append([])
-            answered = [(n, a) for n, a in zip(numbers, answers, strict=True) if a]
-            outputs = range(min((len(a) for _, a in answered), default=0))
-            if any(sum(a[k] == n for n, a in answered) > 1 for k in outputs):
-                found.append(attr.name)
-        return tuple(found)
+                    continue
+                taken.append(dtype)
+                if any(isinstance(o, InferredOutput) and o.dtype == number for o in made):
+                    followed.append(dtype)
+            if attr.type is AttrType.TYPE or len(followed) > 1:
+                found[attr.name] = (*taken, *followed * 4)
+        return found
 
     def _specs(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         prototype = self._function.prototype

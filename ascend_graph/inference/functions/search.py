@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+
+import torch
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
 from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
@@ -115,13 +117,16 @@ def _presences(prototype: OpPrototype, relevant: frozenset[str]) -> list[frozens
 
 
 def function_signature(
-    function: ShapeFunction, dtype_attrs: Sequence[str], given: frozenset[str], relevant: frozenset[str]
+    function: ShapeFunction,
+    dtype_attrs: Mapping[str, Sequence[torch.dtype]],
+    given: frozenset[str],
+    relevant: frozenset[str],
 ) -> OperatorSignature:
     """Return the signature of a prototype's new outputs as inference needs it.
 
     Args:
         function: The function.
-        dtype_attrs: ``Int`` attrs whose values are GE's numbers of dtypes.
+        dtype_attrs: Attrs whose values are dtypes, or GE's numbers of them, with those that the function takes.
         given: Optional inputs that every call has.
         relevant: Inputs and attrs that change an answer; all others are left out.
     """
@@ -136,7 +141,7 @@ def function_signature(
         if p.name in relevant
     )
     attrs = tuple(
-        attr_argument(a, function.texts, a.name in dtype_attrs) for a in prototype.attrs if a.name in relevant
+        attr_argument(a, function.texts, dtype_attrs.get(a.name)) for a in prototype.attrs if a.name in relevant
     )
     fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
     outputs = tuple(p.kind is ParameterKind.DYNAMIC for p in fresh)

@@ -39,10 +39,11 @@ DTYPES: Mapping[DataType, torch.dtype] = {
 NUMBERS: Mapping[torch.dtype, DataType] = {dtype: number for number, dtype in DTYPES.items()}
 
 
-def attr_argument(attr: Attr, texts: Sequence[str], is_dtype: bool) -> AttrArgument:
+def attr_argument(attr: Attr, texts: Sequence[str], dtypes: Sequence[torch.dtype] | None = None) -> AttrArgument:
+    """Return an attr as inference needs it; ``dtypes`` are those to try, of one that is a dtype."""
     name, has_default = safe_name(attr.name), not attr.required and attr.default_known
-    if is_dtype or attr.type is AttrType.TYPE:
-        return AttrArgument(name, "dtype")
+    if dtypes is not None or attr.type is AttrType.TYPE:
+        return AttrArgument(name, "dtype", choices=tuple(str(d).removeprefix("torch.") for d in dtypes or ()))
     default = attr.default if has_default else PLAIN.get(attr.type)
     if attr.type is AttrType.STRING:
         choices = tuple(dict.fromkeys((*texts, "other")))
@@ -62,12 +63,16 @@ def first_dtype(dtypes: Sequence[DataType]) -> DataType:
     return NUMBERS[usable_dtypes(dtypes)[0]]
 
 
-def relation_attrs(relation: Relation, prototype: OpPrototype, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attrs with dtypes in place of GE's numbers where the relation takes them for dtypes."""
+def dtype_attrs(relation: Relation, prototype: OpPrototype) -> set[str]:
+    """Return the attrs that are dtypes: by their type, or as a relation takes them."""
     from ascend_graph.binding.dtype_ints import dtype_ints
 
-    numbers = dtype_ints(prototype, relation, {})
-    types = {a.name for a in prototype.attrs if a.type is AttrType.TYPE} | set(numbers)
+    return {a.name for a in prototype.attrs if a.type is AttrType.TYPE} | set(dtype_ints(prototype, relation, {}))
+
+
+def relation_attrs(relation: Relation, prototype: OpPrototype, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attrs with dtypes in place of GE's numbers where the relation takes them for dtypes."""
+    types = dtype_attrs(relation, prototype)
     return {
         n: DTYPES.get(DataType(v), v) if n in types and isinstance(v, int) and v in _MEMBERS else v
         for n, v in attrs.items()
