@@ -29,10 +29,16 @@ from ascend_graph.shapes.samples import RelationSample, RelationSampleError, sam
 #: Variable with the module that calls installed packages' InferShape; the host runtime's launcher sets it.
 VARIABLE = "ASCEND_GRAPH_AUTHOR_SHAPES"
 
-#: Sizes that most operators take, and sizes that leave a remainder.
-_SIZES = ((8, 16, 24, 32, 48, 64), (16, 32, 48, 64, 80, 96), (2, 3, 5, 6, 7, 9), (2, 4, 6, 10, 12, 14))
+#: Sizes that most operators take, sizes that leave a remainder, and sizes beyond the blocks of kernels.
+_SIZES = (
+    (8, 16, 24, 32, 48, 64),
+    (16, 32, 48, 64, 80, 96),
+    (2, 3, 5, 6, 7, 9),
+    (2, 4, 6, 10, 12, 14),
+    (256, 512, 1024, 2048, 520, 4096),
+)
 #: Highest number of attr settings compared, and highest number of calls.
-_MOST_SETTINGS, _MOST_CALLS = 6, 24
+_MOST_SETTINGS, _MOST_CALLS = 6, 30
 _PLAIN: Mapping[AttrType, Any] = {
     AttrType.INT: 1,
     AttrType.FLOAT: 1.0,

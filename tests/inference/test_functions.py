@@ -52,6 +52,14 @@ def matmul(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
     return (x.shape[0], w.shape[1]), x.dtype
 
 
+def blocks(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """Scales of blocks of 64: one for all sizes that kernels are run with."""
+    *leading, last = inputs[0].shape or (1,)
+    if not inputs[0].shape:
+        raise ShapeFunctionError("rank")
+    return (*leading, -(-last // 64)), inputs[0].dtype
+
+
 CASES: list[tuple[Answer, str]] = [
     (matmul, "x[m, k], w[k, n] -> y[m, n]"),
     (lambda i, a: (i[0].shape, i[0].dtype), "x[*s] -> y[*s]"),
@@ -64,6 +72,7 @@ CASES: list[tuple[Answer, str]] = [
         lambda i, a: (() if a["mode"] == "sum" else i[0].shape, i[0].dtype),
         'x[*s] -> y[] if mode == "sum" else [*s]',
     ),
+    (blocks, "x[*s, n] -> y[*s, ceildiv(n, 64)]"),
     (lambda i, a: ((62, 31), i[0].dtype), "x[*s] -> y[62, 31]: x"),
     (lambda i, a: ((*i[0].shape, 24), i[0].dtype), "x[*s] -> y[*s, 24]: x"),
     (

@@ -90,6 +90,11 @@ def test_a_relation_that_contradicts_infer_shape_is_refused_with_both_answers(an
     assert copy is None  # its author has none
 
 
+def test_a_relation_that_is_right_up_to_a_block_is_refused(package: Path) -> None:
+    (refused,) = register(package, 'tell("JudgedHalf", shape="x[*s, d] -> y[*s, d // 2 if d <= 128 else 64]")')
+    assert "contradicts the InferShape" in refused
+
+
 def test_without_a_relation_the_author_is_asked_before_any_kernel_runs(answers: list[Any], package: Path) -> None:
     """The relation found from InferShape serves eager mode and metas; a file of relations comes before it."""
     (meta, infer_shape, shape), from_file = answers[4:]
