@@ -159,6 +159,9 @@ class _Decider:
         return outcome_of(implementation.function, self.schema, self.findings)
 
     def registered(self) -> Decision:
+        if self.kernels and self.kernels[0].key in OTHER_DEVICES:
+            self.evidence.append(f"its kernel at {self.kernels[0].place} is for {self.kernels[0].key}: not read")
+            self.kernels = []
         kernel = next((one for one in self.kernels if one.function is not None), None)
         meta = next((one for one in self.metas if one.function is not None), None)
         computed, described = self.outcome(kernel), self.outcome(meta)

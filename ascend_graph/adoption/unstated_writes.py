@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ascend_graph.adoption.bound.definitions import mentions
+from ascend_graph.adoption.bound.memory import union
 from ascend_graph.adoption.bound.writes import Writes, writes_of
 from ascend_graph.adoption.cpp.functions import CppFunction, split
 from ascend_graph.adoption.interpreter.evaluation import Outcome
@@ -43,7 +44,7 @@ def unstated_writes(
     if definition.computed_by:
         return UnstatedWrites()
     writes = _writes(function, schema, findings, known)
-    if writes is None or not (isinstance(function, CppFunction) or writes.written):
+    if writes is None or not (isinstance(function, CppFunction) or writes.written or writes.problems):
         if not silent or (definition.inferred and function is not None):
             return UnstatedWrites()
         return UnstatedWrites(
@@ -57,9 +58,14 @@ def unstated_writes(
     except UncertainError as error:
         aliases, problem = {}, problem or str(error)
     names = ", ".join(schema.arguments[n].name for n in more)
-    if problem and (more or silent):
+    itself = _returned_itself(schema, computed, writes)
+    if problem and (more or silent or itself):
         said = (
-            f"it writes {names}, which its schema does not say" if more else "its schema says that nothing is written"
+            f"it writes {names}, which its schema does not say"
+            if more
+            else "its schema says that nothing is written"
+            if silent
+            else f"it returns {itself}, which its schema does not say"
         )
         return UnstatedWrites(_marked(schema, more, aliases), f"{said}, and {problem}{_MARK}")
     if not more and not aliases:
@@ -103,6 +109,19 @@ def _aliases(schema: OpSchema, computed: Outcome, writes: Writes, more: list[int
     if not known and writes.returned & {*more}:
         raise UncertainError("it may return it")
     return found
+
+
+def _returned_itself(schema: OpSchema, computed: Outcome, writes: Writes) -> str:
+    """Return the first argument that is a return, which the schema does not say, and that may be written; or nothing."""
+    positions = {one.name: n for n, one in enumerate(schema.arguments)}
+    open_ones = union(writes.problems.values()) if all(writes.problems.values()) else {*positions.values()}
+    returned = computed.returned
+    items = returned.items if isinstance(returned, Several) else (returned,)
+    for value, stated in zip(items, schema.returns, strict=False):
+        number = positions.get(value.name) if isinstance(value, Input) else None
+        if stated.alias_of is None and number in open_ones and not schema.arguments[number].mutated:
+            return schema.arguments[number].name
+    return ""
 
 
 def _marked(schema: OpSchema, more: list[int], aliases: dict[int, int]) -> OpSchema:

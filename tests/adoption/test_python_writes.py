@@ -35,8 +35,10 @@ def put(x, cache):
     y = torch.empty_like(x)
 """
 BOUND = """
+void of_its_own(const at::Tensor &x);
+void opened(const at::Tensor &from, const at::Tensor &to) { of_its_own(to); }
 void copied(const at::Tensor &from, const at::Tensor &to) { to.copy_(from); }
-PYBIND11_MODULE(_C, m) { m.def("copied", &copied); }
+PYBIND11_MODULE(_C, m) { m.def("copied", &copied); m.def("opened", &opened); }
 """
 
 
@@ -102,6 +104,12 @@ def test_a_written_argument_that_is_returned_is_marked_as_returned(adopted: Adop
 def test_a_python_kernel_that_only_reads_is_registered_as_it_is(adopted: Adopt, body: str) -> None:
     one = adopt_put(adopted, body)
     assert (one.state, schema_of(one)) == (State.BY_NAMES, ""), one.reason
+
+
+def test_a_returned_argument_that_a_bound_function_may_write_is_undecided(adopted: Adopt) -> None:
+    one = adopt_put(adopted, "_C.opened(x, cache)\nreturn cache")
+    assert one.state is State.UNDECIDED
+    assert "it returns cache, which its schema does not say, and it passes to to of_its_own" in one.reason
 
 
 def test_an_operator_without_returns_is_marked_too(adopted: Adopt) -> None:

@@ -538,6 +538,19 @@ TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("put", &put); }
     assert top.reason.endswith("is for CUDA: nothing is registered for the NPU")
 
 
+def test_the_kernel_of_another_device_tells_nothing_of_the_npus(adopted: Adopt) -> None:
+    cuda = """
+at::Tensor put(const at::Tensor &x, at::Tensor &y) { y.copy_(x); return y; }
+TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor y) -> Tensor"); }
+TORCH_LIBRARY_IMPL(mine, CUDA, m) { m.impl("put", &put); }
+"""
+    meta = 'import torch\n\n@torch.library.register_fake("mine::put")\ndef put(x, y):\n    return torch.empty_like(x)\n'
+    one = decision(adopted({"ops.cpp": cuda, "meta.py": meta}), "mine::put")
+    assert (one.state, one.relation, one.defined_from) == (State.BY_NAMES, "x[*s] -> y_out like x", ())
+    assert "its kernel at ops.cpp:4 is for CUDA: not read" in one.evidence
+    assert "shape: the meta function, meta.py:4" in one.evidence
+
+
 OVERLOADS = """
 at::Tensor rows(const at::Tensor &x, int64_t n) { return at::empty({n}, x.options()); }
 at::Tensor columns(const at::Tensor &x, at::IntArrayRef n) { return at::empty({n[0], 2}, x.options()); }

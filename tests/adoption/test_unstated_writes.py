@@ -104,6 +104,15 @@ def test_a_written_argument_that_some_calls_return_is_undecided(adopted: Adopt) 
     assert "in some calls" in one.reason
 
 
+@pytest.mark.parametrize("mark", ["", "(a!)"])
+def test_an_argument_that_is_returned_and_may_be_written_is_undecided(mark: str, adopted: Adopt) -> None:
+    one = adopt_put(adopted, "fill_of_its_own(cache); return cache;", f"put(Tensor x, Tensor{mark} cache) -> Tensor")
+    assert one.state is (State.BY_NAMES if mark else State.UNDECIDED)
+    assert mark or "it returns cache, which its schema does not say, and it passes cache to" in one.reason
+    one = adopt_put(adopted, "fill_of_its_own(x); return cache;", "put(Tensor x, Tensor cache) -> Tensor")
+    assert one.state is State.BY_NAMES  # what may be written is another one
+
+
 KERNEL = """
 extern "C" __global__ __aicore__ void put_rows(GM_ADDR x, GM_ADDR cache, GM_ADDR workspace, GM_ADDR tiling) {
     AscendC::GlobalTensor<half> from, to;
