@@ -105,6 +105,8 @@ class BoundFunction:
     positional: int | None = None
     #: Conditions of the preprocessor around the line.
     conditions: tuple[str, ...] = ()
+    #: The file with ``PYBIND11_MODULE``.
+    opened: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,11 @@ def test_an_operator_that_only_reads_is_registered_as_it_is(adopted: Adopt) -> N
             "x[*s] -> y like x",
         ),
         ("cache.copy_(x); return cache;", "(Tensor x, Tensor(a1!) cache) -> Tensor(a1!)", "cache -> cache"),
+        (
+            "auto y = at::Tensor(cache); y.copy_(x); return y;",
+            "(Tensor x, Tensor(a1!) cache) -> Tensor(a1!)",
+            "cache -> cache",
+        ),
     ],
 )
 @pytest.mark.parametrize("mark", ["", "!"])

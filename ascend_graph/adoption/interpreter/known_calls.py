@@ -97,6 +97,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
         not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),)))
     ):
         return Constant(None)
+    if last == "Tensor" and len(arguments) == 1 and is_tensor(arguments[0]):
+        return arguments[0]  # another handle of the same tensor
     if last in ("max", "min") and len(arguments) == 2:
         return operation(last, *arguments)
     if last == "accumulate" and len(arguments) == 4 and "multiplies" in str(arguments[3]):
