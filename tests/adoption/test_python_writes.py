@@ -12,7 +12,8 @@ HEAD = """import torch
 import torch.distributed as dist
 import triton
 import triton.language as tl
-from mine import _C
+from mine import _C, caches
+from .caches import fill as filled
 
 library = torch.library.Library("mine", "DEF")
 library.define("put(Tensor x, Tensor cache) -> Tensor")
@@ -34,6 +35,12 @@ def rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def put(x, cache):
     y = torch.empty_like(x)
 """
+CACHES = """def fill(x, cache):
+    inner(cache)
+
+def inner(one):
+    one.zero_()
+"""
 BOUND = """
 void of_its_own(const at::Tensor &x);
 void opened(const at::Tensor &from, const at::Tensor &to) { of_its_own(to); }
@@ -45,7 +52,8 @@ PYBIND11_MODULE(_C, m) { m.def("copied", &copied); m.def("opened", &opened); }
 def adopt_put(adopted: Adopt, body: str) -> Decision:
     """Adopt a repository with an operator ``mine::put`` of a kernel in Python."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
-    return decision(adopted({"mine/__init__.py": "", "mine/ops.py": f"{HEAD}{lines}\n", "ops.cpp": BOUND}), "mine::put")
+    files = {"mine/__init__.py": "", "mine/caches.py": CACHES, "mine/ops.py": f"{HEAD}{lines}\n", "ops.cpp": BOUND}
+    return decision(adopted(files), "mine::put")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +77,8 @@ def adopt_put(adopted: Adopt, body: str) -> Decision:
         "if x.dim() > 1:\n    cache = cache.clone()\ncache.zero_()\nreturn y",
         "def inner(one):\n    one.zero_()\ninner(cache)\nreturn y",
         "z = [cache]\nz[0].zero_()\nreturn y",
+        "filled(x, cache)\nreturn y",
+        "caches.fill(x, cache=cache)\nreturn y",
     ],
 )
 def test_what_a_python_kernel_writes_is_marked(adopted: Adopt, body: str) -> None:

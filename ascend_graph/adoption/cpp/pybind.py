@@ -112,12 +112,10 @@ class _BindingReader:
             if argument is not None:
                 arguments.append(argument)
         conditions = conditions_at(source.text, source.origin(offset))
-        self.findings.bound_functions.append(
-            BoundFunction(
-                name, self.module, function, given[0].strip(), place, tuple(arguments), positional, conditions,
-                self.opened,
-            )  # fmt: skip
+        made = BoundFunction(
+            name, self.module, function, given[0].strip(), place, tuple(arguments), positional, conditions, self.opened
         )
+        self.findings.bound_functions.append(made)
 
     def chosen(self, written: str, source: SourceText, place: SourcePlace) -> CppFunction | None:
         """Return the function of a ``def``; a cast to a type that is declared elsewhere chooses among overloads."""

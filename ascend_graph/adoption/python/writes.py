@@ -7,7 +7,7 @@ what is not in the repository is taken to read, unless its name says otherwise.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ascend_graph.adoption.annotations import last_name
@@ -39,17 +39,17 @@ _STORES = frozenset({"store", "store_tensor_descriptor"})
 
 def python_writes(function: PythonFunction, lists: set[int], findings: Findings, known: Known) -> Writes:
     """Return what a Python function writes of its parameters, by position; ``lists`` are those that are lists."""
-    context = _Context(findings, known, function.module, findings.bound_by(function))
+    context = _Context(findings, known, function, findings.bound_by(function))
     return _Walker(_parameters(function.node), context, lists).run(function.node)
 
 
 @dataclass(slots=True)
 class _Context:
-    """Surroundings of a function: what the repository has, and the functions of its module by name."""
+    """Surroundings of a function: what the repository has, and the function itself."""
 
     findings: Findings
     known: Known
-    module: dict[str, ast.AST]
+    function: PythonFunction
     #: Names of bound C++ functions that it calls.
     loaded: set[str]
     depth: int = 1
@@ -228,31 +228,43 @@ class _Walker:
             return Writes(len(names), written=written), _given(node, names)
         if isinstance(node.func, ast.Attribute):
             bound = context.findings.bound(node.func.attr) if node.func.attr in context.loaded else None
-            if bound is None:
-                return None
-            return writes_of(bound, context.findings, context.known), _given(node, [p.name for p in bound.parameters])
-        launched = isinstance(node.func, ast.Subscript)
-        target = node.func.value if isinstance(node.func, ast.Subscript) else node.func
-        found = None
-        if isinstance(target, ast.Name):
-            found = self.local.get(target.id) or context.module.get(target.id)
-        if not isinstance(found, ast.FunctionDef) or context.depth > _MAX_DEPTH:
-            return None
-        jit = any("jit" in ast.unparse(one).split("(")[0] for one in found.decorator_list)
-        if found.decorator_list and not jit:
-            return None
-        return self.function_writes(found, launched or (jit and context.triton)), _given(node, _parameters(found))
+            if bound is not None:
+                writes = writes_of(bound, context.findings, context.known)
+                return writes, _given(node, [p.name for p in bound.parameters])
+        return self.inner(node)
 
-    def function_writes(self, node: ast.FunctionDef, triton: bool) -> Writes:
-        key = id(node), triton
+    def inner(self, node: ast.Call) -> tuple[Writes, dict[int, ast.expr]] | None:
+        """Return what a function of the repository that a call means does, as :meth:`called` returns it."""
+        context, target = self.context, node.func
+        launched = isinstance(target, ast.Subscript)
+        target = target.value if isinstance(target, ast.Subscript) else target
+        if context.depth > _MAX_DEPTH:
+            return None
+        held = None
+        if isinstance(target, ast.Name):
+            held = self.local.get(target.id) or context.function.module.get(target.id)
+        if isinstance(held, ast.FunctionDef):
+            found: PythonFunction | None = replace(context.function, node=held)
+        else:
+            found = context.findings.python_function(target, context.function.place.file)
+        if found is None or not isinstance(found.node, ast.FunctionDef):
+            return None
+        jit = any("jit" in ast.unparse(one).split("(")[0] for one in found.node.decorator_list)
+        if found.node.decorator_list and not jit:
+            return None
+        writes = self.function_writes(found, launched or (jit and context.triton))
+        return writes, _given(node, _parameters(found.node))
+
+    def function_writes(self, function: PythonFunction, triton: bool) -> Writes:
+        key = id(function.node), triton
         results = self.context.results
         if key not in results:
             results[key] = Writes()
-            inner = _Context(
-                self.context.findings, self.context.known, self.context.module, self.context.loaded,
-                self.context.depth + 1, triton, results,
-            )  # fmt: skip
-            results[key] = _Walker(_parameters(node), inner, set()).run(node)
+            findings, known = self.context.findings, self.context.known
+            loaded = findings.bound_by(function)
+            inner = _Context(findings, known, function, loaded, self.context.depth + 1, triton, results)
+            assert isinstance(function.node, ast.FunctionDef)
+            results[key] = _Walker(_parameters(function.node), inner, set()).run(function.node)
         return results[key]
 
     def memory(self, node: ast.expr) -> set[int]:
@@ -286,10 +298,8 @@ class _Walker:
             return union(map(self.memory, taken))
         if self.context.triton:
             return set() if last in {"load", "dot", "arange", "zeros", "full"} else union(map(self.memory, taken))
-        if isinstance(node.func, ast.Attribute):
-            if last not in FRESH_METHODS and (last in VIEWS or last.endswith("_")):
-                return self.owner(node, node.func)
-        return set()
+        is_view = last not in FRESH_METHODS and (last in VIEWS or last.endswith("_"))
+        return self.owner(node, node.func) if is_view and isinstance(node.func, ast.Attribute) else set()
 
 
 def _writes(name: str) -> bool:
