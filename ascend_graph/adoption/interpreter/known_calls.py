@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import ARRAY, DEFAULT, FLOAT
@@ -72,6 +73,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             if "dtype" in keywords or len(arguments) > 2
             else UNKNOWN
         )
+    if last in ("cumsum", "cumprod") and len(arguments) > 1:
+        return _summed(arguments, keywords)
     if last == "full_like" and len(arguments) > 1:
         return new_like([arguments[0], *arguments[2:]], keywords)
     if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
@@ -124,6 +127,14 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             return Constant(float(number.value))
         return number if isinstance(number, Constant | ArgumentValue) else UNKNOWN
     return None
+
+
+def _summed(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the result of ``cumsum(x, dim, dtype)``: contiguous, of the given dtype; integers have another without one."""
+    given = [*arguments[2:], *(value for name, value in keywords.items() if name == "dtype")]
+    made = new_like([arguments[0], *given], {})
+    is_own = isinstance(made, NewTensor) and made.view is None and given and given != [Constant(None)]
+    return replace(made, like="") if is_own and not {*keywords} - {"dtype", "dim"} else UNKNOWN
 
 
 def _allocated(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
