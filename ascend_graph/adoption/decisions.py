@@ -163,19 +163,23 @@ class _Decider:
         writes = unstated_writes(self.definitions[0], implementation, outcome, self.findings, self.known)
         return outcome.returned, outcome.calls, outcome.ranks, outcome.read, outcome.filled, writes
 
-    def registered(self) -> Decision:
+    def read(self) -> tuple[Implementation | None, Implementation | None, str]:
+        """Return the kernel and the meta function that are read, and the reason why the kernel is not certain."""
         if self.kernels and self.kernels[0].key in OTHER_DEVICES:
             self.evidence.append(f"its kernel at {self.kernels[0].place} is for {self.kernels[0].key}: not read")
             self.kernels = []
         kernel, places = first_of(self.kernels, self.facts)
         if places:
-            return self.left(
-                State.UNDECIDED, f"its kernels at {places} differ, and one of them is built; adopt one directory"
-            )
+            return None, None, f"its kernels at {places} differ, and one of them is built; adopt one directory"
         meta, places = first_of(self.metas, lambda one: self.outcome(one).returned)
         if places:
             self.evidence.append(f"its meta functions at {places} differ: not read")
-            meta = None
+        return kernel, None if places else meta, ""
+
+    def registered(self) -> Decision:
+        kernel, meta, reason = self.read()
+        if reason:
+            return self.left(State.UNDECIDED, reason)
         computed, described = self.outcome(kernel), self.outcome(meta)
         if computed.returned is RAISED and kernel is not None and not self.metas:
             return self.left(State.IMPOSSIBLE, f"its kernel only raises, {place_of(kernel)}")

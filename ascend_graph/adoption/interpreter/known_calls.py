@@ -73,10 +73,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             if "dtype" in keywords or len(arguments) > 2
             else UNKNOWN
         )
-    if last in ("cumsum", "cumprod") and len(arguments) > 1:
-        return _summed(arguments, keywords)
-    if last == "full_like" and len(arguments) > 1:
-        return new_like([arguments[0], *arguments[2:]], keywords)
+    if last in ("full_like", "cumsum", "cumprod") and len(arguments) > 1:
+        return (new_like if last == "full_like" else _summed)([arguments[0], *arguments[2:]], keywords)
     if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
         return new_like(arguments, keywords)
     if last in _ALLOCATORS and len(arguments) >= 2:
@@ -97,11 +95,9 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             made = with_option(made, one)
         return made
     if last in ("Tensor", "nullopt_t") and (
-        not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),)))
+        not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),))) or is_tensor(arguments[0])
     ):
-        return Constant(None)
-    if last == "Tensor" and len(arguments) == 1 and is_tensor(arguments[0]):
-        return arguments[0]  # another handle of the same tensor
+        return arguments[0] if arguments and is_tensor(arguments[0]) else Constant(None)
     if last in ("max", "min") and len(arguments) == 2:
         return operation(last, *arguments)
     if last == "accumulate" and len(arguments) == 4 and "multiplies" in str(arguments[3]):
@@ -130,8 +126,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
 
 
 def _summed(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
-    """Return the result of ``cumsum(x, dim, dtype)``: contiguous, of the given dtype; integers have another without one."""
-    given = [*arguments[2:], *(value for name, value in keywords.items() if name == "dtype")]
+    """Return the result of ``cumsum``, of a tensor and a dtype: contiguous; without a dtype integers have another one."""
+    given = [*arguments[1:], *(value for name, value in keywords.items() if name == "dtype")]
     made = new_like([arguments[0], *given], {})
     is_own = isinstance(made, NewTensor) and made.view is None and given and given != [Constant(None)]
     return replace(made, like="") if is_own and not {*keywords} - {"dtype", "dim"} else UNKNOWN
