@@ -15,17 +15,16 @@ from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
+from ascend_graph.adoption.implementations import first_of, kernel_order, place_of
 from ascend_graph.adoption.interpreter.evaluation import RAISED, Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import (
-    KERNEL_KEYS,
     OTHER_DEVICES,
     Definition,
     Findings,
     HandWrittenConverter,
     Implementation,
-    PythonFunction,
 )
 from ascend_graph.adoption.outputs.input_patterns import UncertainError, comes_from_data
 from ascend_graph.adoption.outputs.meta_functions import meta_function_of
@@ -96,7 +95,7 @@ class _Decider:
         self.findings, self.known, self.name = findings, known, name
         self.definitions, self.converters = definitions, converters
         self.schema: OpSchema = definitions[0].schema
-        kernels = sorted((one for one in implementations if not one.is_meta), key=_order)
+        kernels = sorted((one for one in implementations if not one.is_meta), key=kernel_order)
         self.kernels = [one for one in kernels if one.key not in OTHER_DEVICES] or kernels
         self.metas = [one for one in implementations if one.is_meta]
         #: Schema of an operator that stands for this one, if its own does not say what it writes.
@@ -158,12 +157,32 @@ class _Decider:
             return Outcome()
         return outcome_of(implementation.function, self.schema, self.findings)
 
+    def facts(self, implementation: Implementation) -> object:
+        """Return what is taken from an implementation."""
+        outcome = self.outcome(implementation)
+        writes = unstated_writes(self.definitions[0], implementation, outcome, self.findings, self.known)
+        return outcome.returned, outcome.calls, outcome.ranks, outcome.read, outcome.filled, writes
+
+    def read(self) -> tuple[Implementation | None, Implementation | None, str]:
+        """Return the kernel and the meta function that are read, and the reason why the kernel is not certain."""
+        if self.kernels and self.kernels[0].key in OTHER_DEVICES:
+            self.evidence.append(f"its kernel at {self.kernels[0].place} is for {self.kernels[0].key}: not read")
+            self.kernels = []
+        kernel, places = first_of(self.kernels, self.facts)
+        if places:
+            return None, None, f"its kernels at {places} differ, and one of them is built; adopt one directory"
+        meta, places = first_of(self.metas, lambda one: self.outcome(one).returned)
+        if places:
+            self.evidence.append(f"its meta functions at {places} differ: not read")
+        return kernel, None if places else meta, ""
+
     def registered(self) -> Decision:
-        kernel = next((one for one in self.kernels if one.function is not None), None)
-        meta = next((one for one in self.metas if one.function is not None), None)
+        kernel, meta, reason = self.read()
+        if reason:
+            return self.left(State.UNDECIDED, reason)
         computed, described = self.outcome(kernel), self.outcome(meta)
         if computed.returned is RAISED and kernel is not None and not self.metas:
-            return self.left(State.IMPOSSIBLE, f"its kernel only raises, {_place(kernel)}")
+            return self.left(State.IMPOSSIBLE, f"its kernel only raises, {place_of(kernel)}")
         if reason := self.unstated(kernel, computed):
             return self.left(
                 State.UNDECIDED, reason, eager=self.eager(), relation=None if self.schema.returns else "->"
@@ -272,11 +291,11 @@ class _Decider:
         if "kernel" in found:
             assert kernel is not None
             self.evidence += undeclared_aliases(computed, self.schema)
-            self.evidence.append(f"shape: what the kernel allocates, {_place(kernel)}")
+            self.evidence.append(f"shape: what the kernel allocates, {place_of(kernel)}")
             return found["kernel"], ""
         if "meta" in found:
             assert meta is not None
-            self.evidence.append(f"shape: the meta function, {_place(meta)}")
+            self.evidence.append(f"shape: the meta function, {place_of(meta)}")
             return found["meta"], ""
         return None, why or "neither a kernel nor a meta function is found"
 
@@ -287,7 +306,7 @@ class _Decider:
             lines = meta_function_of(computed, self.schema, name)
         except UncertainError as reason:
             return (), f"{why}; in Python: {reason}" if str(reason) not in why else why
-        self.evidence.append(f"meta function: what the kernel allocates, {_place(kernel)}; as a relation: {why}")
+        self.evidence.append(f"meta function: what the kernel allocates, {place_of(kernel)}; as a relation: {why}")
         return tuple(lines), ""
 
     def renamed(
@@ -348,21 +367,21 @@ class _Decider:
             )
         functions, launches = reached(computing, self.findings)
         if len(functions) > 1:
-            raise NoBindingError(f"{_place(kernel)} calls {len(functions)} functions: {', '.join(sorted(functions))}")
+            raise NoBindingError(f"{place_of(kernel)} calls {len(functions)} functions: {', '.join(sorted(functions))}")
         if not functions:
             if launches:
                 raise NoBindingError(
-                    f"{_place(kernel)} launches {', '.join(sorted(launches)[:3])}; name a prototype with register_op"
+                    f"{place_of(kernel)} launches {', '.join(sorted(launches)[:3])}; name a prototype with register_op"
                 )
             commands = sorted(commands_of(computing, self.findings))
             if commands:
                 raise NoBindingError(
-                    f"{_place(kernel)} runs {', '.join(commands[:3])} by OpCommand; name a prototype with register_op"
+                    f"{place_of(kernel)} runs {', '.join(commands[:3])} by OpCommand; name a prototype with register_op"
                 )
-            raise NoBindingError(f"{_place(kernel)} calls no aclnn function")
+            raise NoBindingError(f"{place_of(kernel)} calls no aclnn function")
         if launches:
             raise NoBindingError(
-                f"{_place(kernel)} calls {', '.join(functions)} and launches {', '.join(sorted(launches)[:3])}"
+                f"{place_of(kernel)} calls {', '.join(functions)} and launches {', '.join(sorted(launches)[:3])}"
             )
         (name,) = functions
         prototype = self.known.prototype(name.removeprefix("aclnn"))
@@ -376,17 +395,6 @@ class _Decider:
         if self.converters:
             stated = self.converters[0].pairs
         return bind_to_prototype(self.schema, prototype, function, computed, stated), prototype
-
-
-def _order(implementation: Implementation) -> int:
-    return KERNEL_KEYS.index(implementation.key) if implementation.key in KERNEL_KEYS else len(KERNEL_KEYS)
-
-
-def _place(implementation: Implementation) -> str:
-    function = implementation.function
-    if isinstance(function, CppFunction):
-        return function.place
-    return str(function.place if isinstance(function, PythonFunction) else implementation.place)
 
 
 def _canonical(schema: OpSchema) -> Any:

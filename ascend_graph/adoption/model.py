@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,6 +106,8 @@ class BoundFunction:
     positional: int | None = None
     #: Conditions of the preprocessor around the line.
     conditions: tuple[str, ...] = ()
+    #: The file with ``PYBIND11_MODULE``.
+    opened: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class Findings:
     functions: dict[str, list[CppFunction]] = field(default_factory=dict)
     #: Constants of each C++ file, as expressions.
     constants: dict[str, dict[str, ast.expr]] = field(default_factory=dict)
+    #: Returns the Python function that an expression means in a file, from another file of the repository.
+    python_function: Callable[[ast.expr, str], PythonFunction | None] = lambda node, file: None
     #: Headers of the repository that each C++ file includes itself.
     included: dict[str, list[str]] = field(default_factory=dict)
 

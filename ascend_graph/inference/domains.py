@@ -233,8 +233,9 @@ _AXIS = {
 
 
 def domains(signature: OperatorSignature) -> list[Domain]:
-    """Return the domains of an operator, less demanding ones first."""
-    return sorted(_domains(signature), key=lambda domain: constraints(domain.inputs))
+    """Return the domains of an operator, less demanding ones first: those whose lists have tensors of several shapes."""
+    alike = re.compile(r"\[i\]\[(?:\*s|\.\.\.)\]")
+    return sorted(_domains(signature), key=lambda one: (constraints(one.inputs), alike.search(one.inputs) is not None))
 
 
 def constraints(inputs: str) -> int:

@@ -302,6 +302,22 @@ def test_modules_of_one_name_are_not_adopted_together(adopted: Adopt) -> None:
     assert report.decisions[0].reason.startswith("one/ops.cpp and two/ops.cpp bind case_lib:f")
 
 
+def test_files_that_open_one_module_are_several_builds_of_it(adopted: Adopt) -> None:
+    bound = """at::Tensor first(const at::Tensor &x) {{ return at::empty({size}, x.options()); }}
+at::Tensor {name}(const at::Tensor &x) {{ return at::empty_like(x); }}
+PYBIND11_MODULE(client, m) {{ m.def("run", &first); m.def("{name}", &{name}); }}
+"""
+    report = adopted(
+        {"a/ops.cpp": bound.format(size="{2}", name="one"), "b/ops.cpp": bound.format(size="{3}", name="two")}
+    )
+    assert [(one.name, one.state.value) for one in report.decisions] == [
+        ("client::one", "by names"), ("client::run", "undecided"),
+        ("client::run.overload_2", "undecided"), ("client::two", "by names"),
+    ]  # fmt: skip
+    reason = "a/ops.cpp and b/ops.cpp bind client:run, and one of them is installed; adopt one directory"
+    assert [one.reason for one in report.decisions if "run" in one.name] == [reason, reason]
+
+
 def test_the_build_file_around_a_file_names_its_module(adopted: Adopt) -> None:
     source = (
         "at::Tensor %s(const at::Tensor &x) {\n"

@@ -36,6 +36,10 @@ def decision_of_kernel(adopted: Adopt, body: str, returns: str = "Tensor", more:
 
 CERTAIN = {
     "return at::empty_like(x);": "x[*s] -> y like x",
+    "auto y = at::empty({x.size(0), 2}, x.options()); return at::cumsum(y, 1, at::kInt);": (
+        "x[x0, *x_rest] -> y[x0, 2]: int32"
+    ),
+    "return at::cumsum(x, -1, x.scalar_type());": "x[*s] -> y[*s]: x",
     "return at::empty_like(x, x.options().dtype(at::kFloat));": "x[*s] -> y like x: float32",
     "return at::empty(x.sizes(), w.options());": "x[*x_rest], w -> y[*x_rest]: w",
     "return at::zeros({x.size(0), n}, x.options());": "x[x0, *x_rest] -> y[x0, n]: x",
@@ -120,6 +124,8 @@ def test_what_a_kernel_certainly_allocates_is_its_relation(body: str, adopted: A
 
 
 UNCERTAIN = [
+    # Integers are summed as int64.
+    "return at::cumsum(x, 0);",
     # The preprocessor decides.
     "auto k = n;\n#ifdef DOUBLED\nk = 2 * n;\n#endif\nreturn at::empty({k}, x.options());",
     # A helper that may return before it has changed what it takes.

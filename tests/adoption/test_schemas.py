@@ -538,6 +538,64 @@ TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("put", &put); }
     assert top.reason.endswith("is for CUDA: nothing is registered for the NPU")
 
 
+def test_the_kernel_of_another_device_tells_nothing_of_the_npus(adopted: Adopt) -> None:
+    cuda = """
+at::Tensor put(const at::Tensor &x, at::Tensor &y) { y.copy_(x); return y; }
+TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor y) -> Tensor"); }
+TORCH_LIBRARY_IMPL(mine, CUDA, m) { m.impl("put", &put); }
+"""
+    meta = 'import torch\n\n@torch.library.register_fake("mine::put")\ndef put(x, y):\n    return torch.empty_like(x)\n'
+    one = decision(adopted({"ops.cpp": cuda, "meta.py": meta}), "mine::put")
+    assert (one.state, one.relation, one.defined_from) == (State.BY_NAMES, "x[*s] -> y_out like x", ())
+    assert "its kernel at ops.cpp:4 is for CUDA: not read" in one.evidence
+    assert "shape: the meta function, meta.py:4" in one.evidence
+
+
+BUILDS = {
+    "copies": ("at::empty_like(x)", "at::empty_like(x)"),
+    "same result": ("at::empty({x.size(0)}, x.options())", "at::empty(x.size(0), x.options())"),
+    "sizes": ("at::empty_like(x)", "at::empty({x.size(0), 2}, x.options())"),
+    "writes": ("at::empty_like(x)", "at::empty_like(x); x.zero_()"),
+    "one unknown": ("at::empty_like(x)", "of_another(x)"),
+}
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_kernels_of_several_builds_are_adopted_if_they_agree(kind: str, adopted: Adopt) -> None:
+    kernel = """at::Tensor f_{name}(const at::Tensor &x) {{ at::Tensor y = {made}; return y; }}
+TORCH_LIBRARY(mine, m) {{ m.def("f(Tensor x) -> Tensor"); }}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {{ m.impl("f", &f_{name}); }}
+"""
+    files = {f"{n}/ops.cpp": kernel.format(name=n, made=made) for n, made in zip("ab", BUILDS[kind], strict=True)}
+    one = decision(adopted(files), "mine::f")
+    if kind in ("copies", "same result"):
+        assert one.state is State.BY_NAMES, one.reason
+    else:
+        assert one.state is State.UNDECIDED
+        assert one.reason.startswith("its kernels at a/ops.cpp:1 and b/ops.cpp:1 differ"), one.reason
+
+
+def test_two_kernels_that_are_not_followed_leave_the_meta_function(adopted: Adopt) -> None:
+    text = (
+        'import torch\n\n@torch.library.impl("mine::f", "NPU")\ndef f(x):\n    return of_{name}(x)\n\n'
+        '@torch.library.register_fake("mine::f")\ndef meta(x):\n    return torch.empty_like(x)\n'
+    )
+    defined = 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }\n'
+    one = decision(
+        adopted({"ops.cpp": defined, "a.py": text.format(name="a"), "b.py": text.format(name="b")}), "mine::f"
+    )
+    assert (one.state, one.relation) == (State.BY_NAMES, "x[*s] -> y like x"), one.reason
+
+
+def test_meta_functions_of_several_builds_that_differ_are_not_read(adopted: Adopt) -> None:
+    meta = 'import torch\n\n@torch.library.register_fake("mine::f")\ndef f(x):\n    return torch.empty_like(x{more})\n'
+    kernel = 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }\n'
+    files = {"ops.cpp": kernel, "cuda.py": meta.format(more=""), "npu.py": meta.format(more=", dtype=torch.int8")}
+    one = decision(adopted(files), "mine::f")
+    assert (one.state, one.relation) == (State.BY_NAMES, None)
+    assert "its meta functions at cuda.py:4 and npu.py:4 differ: not read" in one.evidence
+
+
 OVERLOADS = """
 at::Tensor rows(const at::Tensor &x, int64_t n) { return at::empty({n}, x.options()); }
 at::Tensor columns(const at::Tensor &x, at::IntArrayRef n) { return at::empty({n[0], 2}, x.options()); }

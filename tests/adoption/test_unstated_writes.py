@@ -84,6 +84,11 @@ def test_an_operator_that_only_reads_is_registered_as_it_is(adopted: Adopt) -> N
             "x[*s] -> y like x",
         ),
         ("cache.copy_(x); return cache;", "(Tensor x, Tensor(a1!) cache) -> Tensor(a1!)", "cache -> cache"),
+        (
+            "auto y = at::Tensor(cache); y.copy_(x); return y;",
+            "(Tensor x, Tensor(a1!) cache) -> Tensor(a1!)",
+            "cache -> cache",
+        ),
     ],
 )
 @pytest.mark.parametrize("mark", ["", "!"])
@@ -102,6 +107,15 @@ def test_a_written_argument_that_some_calls_return_is_undecided(adopted: Adopt) 
     one = adopt_put(adopted, body, "put(Tensor x, Tensor cache) -> Tensor")
     assert one.state is State.UNDECIDED
     assert "in some calls" in one.reason
+
+
+@pytest.mark.parametrize("mark", ["", "(a!)"])
+def test_an_argument_that_is_returned_and_may_be_written_is_undecided(mark: str, adopted: Adopt) -> None:
+    one = adopt_put(adopted, "fill_of_its_own(cache); return cache;", f"put(Tensor x, Tensor{mark} cache) -> Tensor")
+    assert one.state is (State.BY_NAMES if mark else State.UNDECIDED)
+    assert mark or "it returns cache, which its schema does not say, and it passes cache to" in one.reason
+    one = adopt_put(adopted, "fill_of_its_own(x); return cache;", "put(Tensor x, Tensor cache) -> Tensor")
+    assert one.state is State.BY_NAMES  # what may be written is another one
 
 
 KERNEL = """

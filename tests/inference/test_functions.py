@@ -108,6 +108,31 @@ def test_new_dimensions_at_a_list_of_axes_are_found() -> None:
     assert str(found.relation) == "x[*s] -> y[*s, *ones(axes)@axes]"
 
 
+(LISTED,) = parse_text("""
+    REG_OP(ListedOp)
+        .DYNAMIC_INPUT(x, TensorType({DT_FLOAT}))
+        .OUTPUT(y, TensorType({DT_FLOAT}))
+        .OP_END_FACTORY_REG(ListedOp)
+""").prototypes
+
+
+@pytest.mark.parametrize(
+    ("fits", "relation"),
+    [(False, "x[i][*s[i]] -> y[1]"), (True, "x[i][*s] -> y[1]")],
+)
+def test_the_tensors_of_a_list_have_shapes_of_their_own_unless_the_function_refuses_them(
+    fits: bool, relation: str
+) -> None:
+    def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
+        if fits and len({one.shape for one in inputs[0]}) > 1:
+            raise ShapeFunctionError("x has several shapes")
+        return [InferredOutput((1,), DataType.FLOAT)]
+
+    asked = ShapeFunction(LISTED, "the function", call, ())
+    found = infer_from_function(asked, isolated=False).relation
+    assert str(found) == relation
+
+
 def test_a_relation_of_fewer_dimensions_than_the_function_takes_is_refused() -> None:
     """A function that reads sizes without asking for the rank is no such one."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ascend_graph.adoption.bound.signatures import UNSTATED, BoundSignature, SignatureError, read_signature
 from ascend_graph.adoption.bound.writes import Writes, writes_of
+from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.interpreter.evaluation import Outcome
 from ascend_graph.adoption.interpreter.values import Choice, Constant, Input, NewTensor, Several, Sizes
@@ -57,11 +58,12 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
         key = ("", one.module) if one.module != "TORCH_EXTENSION_NAME" else (one.place.file, one.module)
         by_module.setdefault(key, []).append(one)
     taken: dict[str, int] = {one.schema.name: 1 for one in findings.definitions}
-    binding: dict[str, set[str]] = {}
+    binding: dict[str, dict[str, CppFunction | None]] = {}
     is_alone = sum(1 for file, _ in by_module if file) <= 1
-    for (file, _), functions in by_module.items():
+    for functions in by_module.values():
         for one in functions:
-            binding.setdefault(known.extensions.target(one, functions, is_alone=is_alone), set()).add(file)
+            target = known.extensions.target(one, functions, is_alone=is_alone)
+            binding.setdefault(target, {})[one.opened] = one.function
     for functions in by_module.values():
         chosen = {one.name for one in functions if one.conditions} & {
             name for name, count in Counter(one.name for one in functions).items() if count > 1
@@ -73,7 +75,8 @@ def bound_operators(findings: Findings, known: Known) -> Iterator[BoundOperator]
             made = _operator(one, name, taken[name], target, findings, known)
             if made is not None and one.name in chosen and not made.reason:
                 made = replace(made, reason=f"it is bound in several ways, this one only {_when(one)}")
-            if made is not None and target and len(files := sorted(binding[target])) > 1:
+            files = sorted(binding[target]) if target else []
+            if made is not None and len(files) > 1 and len({*binding[target].values()}) > 1:
                 shown = f"{files[0]}, {files[1]} and {len(files) - 2} more" if len(files) > 2 else " and ".join(files)
                 made = replace(made, reason=f"{shown} bind {target}, and one of them is installed; adopt one directory")
             if made is not None:

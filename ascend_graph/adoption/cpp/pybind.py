@@ -39,15 +39,18 @@ def read_bindings(source: SourceText, file: str, findings: Findings, sources: Ma
         end = close_of(code, opening.end() - 1) if opening else -1
         given = split(code[match.end() : close]) if close >= 0 else []
         if opening and end > 0 and len(given) >= 2:
-            reader = _BindingReader(given[0].strip(), findings, sources, source)
+            reader = _BindingReader(given[0].strip(), file, findings, sources, source)
             reader.read(source, file, opening.end(), end, given[1].strip(), "", 1)
 
 
 class _BindingReader:
     """Reader of one module, which several functions may fill."""
 
-    def __init__(self, module: str, findings: Findings, sources: Mapping[str, SourceText], source: SourceText) -> None:
-        self.module, self.findings, self.sources, self.source = module, findings, sources, source
+    def __init__(
+        self, module: str, opened: str, findings: Findings, sources: Mapping[str, SourceText], source: SourceText
+    ) -> None:
+        self.module, self.opened = module, opened
+        self.findings, self.sources, self.source = findings, sources, source
         self.seen: set[tuple[str, int, str]] = set()
 
     def read(self, source: SourceText, file: str, start: int, end: int, variable: str, prefix: str, depth: int) -> None:
@@ -109,11 +112,10 @@ class _BindingReader:
             if argument is not None:
                 arguments.append(argument)
         conditions = conditions_at(source.text, source.origin(offset))
-        self.findings.bound_functions.append(
-            BoundFunction(
-                name, self.module, function, given[0].strip(), place, tuple(arguments), positional, conditions
-            )
+        made = BoundFunction(
+            name, self.module, function, given[0].strip(), place, tuple(arguments), positional, conditions, self.opened
         )
+        self.findings.bound_functions.append(made)
 
     def chosen(self, written: str, source: SourceText, place: SourcePlace) -> CppFunction | None:
         """Return the function of a ``def``; a cast to a type that is declared elsewhere chooses among overloads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ascend_graph.adoption.cpp.expressions import ARRAY, DEFAULT, FLOAT
@@ -72,8 +73,8 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             if "dtype" in keywords or len(arguments) > 2
             else UNKNOWN
         )
-    if last == "full_like" and len(arguments) > 1:
-        return new_like([arguments[0], *arguments[2:]], keywords)
+    if last in ("full_like", "cumsum", "cumprod") and len(arguments) > 1:
+        return (new_like if last == "full_like" else _summed)([arguments[0], *arguments[2:]], keywords)
     if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
         return new_like(arguments, keywords)
     if last in _ALLOCATORS and len(arguments) >= 2:
@@ -94,9 +95,9 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             made = with_option(made, one)
         return made
     if last in ("Tensor", "nullopt_t") and (
-        not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),)))
+        not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),))) or is_tensor(arguments[0])
     ):
-        return Constant(None)
+        return arguments[0] if arguments and is_tensor(arguments[0]) else Constant(None)
     if last in ("max", "min") and len(arguments) == 2:
         return operation(last, *arguments)
     if last == "accumulate" and len(arguments) == 4 and "multiplies" in str(arguments[3]):
@@ -122,6 +123,14 @@ def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> 
             return Constant(float(number.value))
         return number if isinstance(number, Constant | ArgumentValue) else UNKNOWN
     return None
+
+
+def _summed(arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the result of ``cumsum``, of a tensor and a dtype: contiguous; without a dtype integers have another one."""
+    given = [*arguments[1:], *(value for name, value in keywords.items() if name == "dtype")]
+    made = new_like([arguments[0], *given], {})
+    is_own = isinstance(made, NewTensor) and made.view is None and given and given != [Constant(None)]
+    return replace(made, like="") if is_own and not {*keywords} - {"dtype", "dim"} else UNKNOWN
 
 
 def _allocated(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:

@@ -35,6 +35,7 @@ _USEFUL = re.compile(
 def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
     """Read the definitions and implementations of Python files into ``findings``; report what cannot be read."""
     sources = PythonSources(paths, root)
+    findings.python_function = sources.called
     files = [path for path in paths if path.suffix == ".py"]
     makers: set[str] = set()
     read = {path: _read_file(path, _USEFUL, root, findings, sources, makers) for path in files}

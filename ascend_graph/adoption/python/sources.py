@@ -43,6 +43,23 @@ class PythonSources:
             return file, held
         return self._imported(held, name, file, kind) if isinstance(held, ast.ImportFrom) else None
 
+    def called(self, node: ast.expr, file: str) -> PythonFunction | None:
+        """Return the function that a name, or an attribute of an imported module, means in a file."""
+        match node:
+            case ast.Name():
+                found = self.named(node.id, file, ast.FunctionDef)
+            case ast.Attribute(value=ast.Name(id=owner)):
+                held = self._names(file.removesuffix(".py")).get(owner)
+                module = self._submodule(held, owner, file) if isinstance(held, ast.ImportFrom) else None
+                found = None if module is None else self.named(node.attr, f"{module}.py", ast.FunctionDef)
+            case _:
+                found = None
+        if found is None:
+            return None
+        where, function = found
+        place = SourcePlace(where, function.lineno)
+        return PythonFunction(function.name, function, place, self._names(where.removesuffix(".py")))
+
     def library(self, node: ast.expr, file: str) -> str | None:
         """Return the namespace of the library that an expression of a file is: made there, or by a function."""
         if isinstance(node, ast.Name):

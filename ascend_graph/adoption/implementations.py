@@ -1,0 +1,44 @@
+"""Implementations of one operator that stand for each other: those of one dispatch key, of which one is built."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.model import KERNEL_KEYS, Implementation, PythonFunction
+
+
+def kernel_order(implementation: Implementation) -> int:
+    """Return the rank of an implementation's dispatch key among those that compute."""
+    return KERNEL_KEYS.index(implementation.key) if implementation.key in KERNEL_KEYS else len(KERNEL_KEYS)
+
+
+def place_of(implementation: Implementation) -> str:
+    """Return the place of an implementation's function, or of its registration."""
+    function = implementation.function
+    if isinstance(function, CppFunction):
+        return function.place
+    return str(function.place if isinstance(function, PythonFunction) else implementation.place)
+
+
+def first_of(
+    implementations: Sequence[Implementation], facts: Callable[[Implementation], Any]
+) -> tuple[Implementation | None, str]:
+    """Return the first implementation that is found, and the places of those of its key whose facts differ, if any do."""
+    found = [one for one in implementations if one.function is not None]
+    if not found:
+        return None, ""
+    first = found[0]
+    others = [one for one in found[1:] if one.key == first.key and not _is_copy(one, first)]
+    known = facts(first) if others else None
+    differ = [one for one in others if facts(one) != known]
+    return first, " and ".join(map(place_of, [first, *differ])) if differ else ""
+
+
+def _is_copy(one: Implementation, other: Implementation) -> bool:
+    a, b = one.function, other.function
+    if isinstance(a, CppFunction) and isinstance(b, CppFunction):
+        return (a.parameters, "".join(a.body.split())) == (b.parameters, "".join(b.body.split()))
+    return isinstance(a, PythonFunction) and isinstance(b, PythonFunction) and ast.dump(a.node) == ast.dump(b.node)
