@@ -140,8 +140,6 @@ def _kernel(
     filled: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
 ) -> Callable[..., Any]:
     """Return the kernel that calls the function; it is imported once."""
-    if isinstance(function, torch._ops.OpOverload):
-        return function
     read = parse_schema(schema)
     returns = len(read.returns)
     lists = any(one.list_depth for one in read.returns)
@@ -151,7 +149,7 @@ def _kernel(
         if not held:
             held.append(_imported(name, str(function)))
         given = filled(args, kwargs)
-        result = held[0](*given)
+        result = held[0](*args, **kwargs) if isinstance(function, torch._ops.OpOverload) else held[0](*given)
         if isinstance(result, list | tuple) and not lists:
             # std::vector is a list in Python, and a schema may say how many tensors it has.
             result = tuple(result) if returns != 1 or len(result) != 1 else result[0]
@@ -162,15 +160,24 @@ def _kernel(
 
 
 def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any]) -> None:
-    """Check that results share no memory with arguments and each other, as graphs take for granted.
+    """Check that results are what graphs take them for: the argument that the schema says, or memory of their own.
 
     Raises:
-        AscendGraphError: A result shares memory, and the schema does not say that it is an argument.
+        AscendGraphError: A result shares memory, and the schema does not say that it is an argument; or it is not that argument.
     """
-    before = [(t, f"the argument {a.name}") for a, v in zip(schema.arguments, given, strict=True) for t in _tensors(v)]
+    arguments = {a.name: v for a, v in zip(schema.arguments, given, strict=True)}
+    before = [(t, f"the argument {name}") for name, v in arguments.items() for t in _tensors(v)]
     for number, (returned, value) in enumerate(zip(schema.returns, results, strict=False)):
         label = returned.name or f"result {number}"
-        for tensor in _tensors(value) if returned.alias_of is None else ():
+        if returned.alias_of is not None:
+            if not _is_same(value, arguments[returned.alias_of]):
+                raise AscendGraphError(
+                    f"{schema.qualified_name}: {label} is not the argument {returned.alias_of}; expected that tensor, which the "
+                    f"schema says and graphs take for granted. Write: return {returned.alias_of} in the function, or a schema "
+                    "without (a!) at this return"
+                )
+            continue
+        for tensor in _tensors(value):
             for other, what in before:
                 if tensor.untyped_storage()._cdata == other.untyped_storage()._cdata and (
                     tensor.dtype != other.dtype or not are_apart(layout_of(tensor), layout_of(other), bool)
@@ -181,6 +188,20 @@ def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any
                         "returned, on both sides of the schema"
                     )
             before.append((tensor, label))
+
+
+def _is_same(value: Any, argument: Any) -> bool:
+    """Return whether a result is an argument, as the same object or as the same elements of one memory."""
+    if isinstance(value, list | tuple) and isinstance(argument, list | tuple):
+        return len(value) == len(argument) and all(map(_is_same, value, argument))
+    if value is argument or not (isinstance(value, torch.Tensor) and isinstance(argument, torch.Tensor)):
+        return value is argument
+    return (
+        value.layout == argument.layout == torch.strided
+        and value.untyped_storage()._cdata == argument.untyped_storage()._cdata
+        and (value.dtype, value.is_conj(), value.is_neg()) == (argument.dtype, argument.is_conj(), argument.is_neg())
+        and layout_of(value) == layout_of(argument)
+    )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
