@@ -562,5 +562,7 @@ def test_a_part_of_an_expanded_input_is_refused_as_a_written_tensor(
 ) -> None:
     """PyTorch's own description of the slice divides by the stride."""
     expanded = numbers(1, 3).npu().expand(4, 3)
-    with pytest.raises(Exception, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        Exception, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
         compiled(lambda t, x: ops.total(part(t), part(x)))(expanded, numbers(4, 3).npu())

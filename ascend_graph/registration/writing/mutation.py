@@ -153,7 +153,9 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
     # PyTorch counts where a slice starts from the memory's start, and slices the base, which may start later. It divides
     # by strides.
     offset = base.storage_offset()
-    sliceable = isinstance(offset, int) and offset == 0 and not any(isinstance(s, int) and s == 0 for s in base.stride())
+    sliceable = (
+        isinstance(offset, int) and offset == 0 and not any(isinstance(s, int) and s == 0 for s in base.stride())
+    )
     sliced = pytorch.try_use_slice(base, tensor) if sliceable else None
     if sliced is not None:
         return found | dict(
