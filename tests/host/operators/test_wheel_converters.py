@@ -42,6 +42,18 @@ OTHER_VALUES: dict[str, tuple[Callable[[T], T], T]] = {
         lambda x: F.max_pool2d(x, 2, 1, return_indices=True)[1],
         torch.arange(12.0).reshape(1, 1, 3, 4) / 2,
     ),
+    "a row of attention that is masked": (
+        lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros_like(x[..., :1]).bool().mT),
+        torch.ones(1, 1, 3, 4),
+    ),
+    "scales of nearest neighbors": (
+        lambda x: F.interpolate(x, scale_factor=1.7, mode="nearest"),
+        torch.arange(16.0).reshape(1, 1, 4, 4),
+    ),
+    "deviations of batch norm": (
+        lambda x: torch.native_batch_norm(x, x[0] + 1, x[0] + 0, x[0] + 0, x[0] + 1, True, 0.1, 1e-5)[2],
+        torch.arange(4.0).reshape(4, 1),
+    ),
     "sums of embedding_bag": (lambda w: _bags(w, mode="sum"), torch.arange(12.0).reshape(4, 3)),
 }
 
