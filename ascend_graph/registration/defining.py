@@ -14,6 +14,7 @@ from ascend_graph.binding.schema_text import parse_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.request import RegistrationError
 from ascend_graph.registration.writing.layouts import are_apart, layout_of
+from ascend_graph.registration.writing.returned_arguments import check_returned_argument
 from ascend_graph.registration.writing.unstated_writes import check_marks
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*(?:\(\))?)*")
@@ -170,12 +171,7 @@ def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any
     for number, (returned, value) in enumerate(zip(schema.returns, results, strict=False)):
         label = returned.name or f"result {number}"
         if returned.alias_of is not None:
-            if not _is_same(value, arguments[returned.alias_of]):
-                raise AscendGraphError(
-                    f"{schema.qualified_name}: {label} is not the argument {returned.alias_of}; expected that tensor, which the "
-                    f"schema says and graphs take for granted. Write: return {returned.alias_of} in the function, or a schema "
-                    "without (a!) at this return"
-                )
+            check_returned_argument(schema, number, value, arguments[returned.alias_of])
             continue
         for tensor in _tensors(value):
             for other, what in before:
@@ -188,20 +184,6 @@ def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any
                         "returned, on both sides of the schema"
                     )
             before.append((tensor, label))
-
-
-def _is_same(value: Any, argument: Any) -> bool:
-    """Return whether a result is an argument, as the same object or as the same elements of one memory."""
-    if isinstance(value, list | tuple) and isinstance(argument, list | tuple):
-        return len(value) == len(argument) and all(map(_is_same, value, argument))
-    if value is argument or not (isinstance(value, torch.Tensor) and isinstance(argument, torch.Tensor)):
-        return value is argument
-    return (
-        value.layout == argument.layout == torch.strided
-        and value.untyped_storage()._cdata == argument.untyped_storage()._cdata
-        and (value.dtype, value.is_conj(), value.is_neg()) == (argument.dtype, argument.is_conj(), argument.is_neg())
-        and layout_of(value) == layout_of(argument)
-    )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

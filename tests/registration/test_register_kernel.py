@@ -274,6 +274,27 @@ def test_a_function_that_does_not_return_the_argument_that_its_schema_says_is_re
         library._destroy()
 
 
+@pytest.mark.parametrize("kind", [kind for kind, (result, _) in NOT_THE_ARGUMENT.items() if "[]" not in result])
+@pytest.mark.parametrize("backend", ["npugraph_ex", "aot_eager"])
+def test_graphs_refuse_an_operator_that_does_not_return_the_argument_that_its_schema_says(
+    kind: str, backend: str
+) -> None:
+    result, function = NOT_THE_ARGUMENT[kind]
+    compile_for_ge_once()
+    library = torch.library.Library("not_returned", "DEF")
+    library.define(f"op(Tensor(a!) x, {'Tensor(b!)' if 'b!' in result else 'Tensor'} y) {result}")
+    library.impl("op", function, "PrivateUse1")
+    registered = register_kernel(eager=torch.ops.not_returned.op)
+    x, y = torch.ones(3, 3).npu(), torch.ones(3, 3).npu()
+    torch._dynamo.reset()
+    try:
+        with pytest.raises(ascend_graph.AscendGraphError, match="not_returned::op: result 0 is not the argument x"):
+            torch.compile(torch.ops.not_returned.op, backend=backend)(x, y)
+    finally:
+        registered.unregister()
+        library._destroy()
+
+
 def test_parts_of_one_new_memory_and_returned_arguments_are_results() -> None:
     parts = ascend_graph.define_from_function(
         "aliasing::parts(Tensor x) -> Tensor[]", lambda x: list((x * 2).chunk(3, -1))

@@ -270,7 +270,7 @@ class _Maker(NodeOutputs):
             if target is None or lowered or (constraint.contradicted and not alike):
                 inputs = self.binding.prototype.inputs
                 shown = ", ".join(
-                    f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in (present | consts).items()
+                    f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in {**present, **consts}.items()
                 )
                 raise ConversionError(
                     f"{self.subject}: the prototype gives {inputs[constraint.inputs[0]].symbol} one dtype, the call several: "
