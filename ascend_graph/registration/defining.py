@@ -14,6 +14,7 @@ from ascend_graph.binding.schema_text import parse_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.request import RegistrationError
 from ascend_graph.registration.writing.layouts import are_apart, layout_of
+from ascend_graph.registration.writing.returned_arguments import check_returned_argument
 from ascend_graph.registration.writing.unstated_writes import check_marks
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*(?:\(\))?)*")
@@ -140,8 +141,6 @@ def _kernel(
     filled: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
 ) -> Callable[..., Any]:
     """Return the kernel that calls the function; it is imported once."""
-    if isinstance(function, torch._ops.OpOverload):
-        return function
     read = parse_schema(schema)
     returns = len(read.returns)
     lists = any(one.list_depth for one in read.returns)
@@ -151,7 +150,7 @@ def _kernel(
         if not held:
             held.append(_imported(name, str(function)))
         given = filled(args, kwargs)
-        result = held[0](*given)
+        result = held[0](*args, **kwargs) if isinstance(function, torch._ops.OpOverload) else held[0](*given)
         if isinstance(result, list | tuple) and not lists:
             # std::vector is a list in Python, and a schema may say how many tensors it has.
             result = tuple(result) if returns != 1 or len(result) != 1 else result[0]
@@ -162,15 +161,19 @@ def _kernel(
 
 
 def _check_results(schema: OpSchema, given: Sequence[Any], results: Sequence[Any]) -> None:
-    """Check that results share no memory with arguments and each other, as graphs take for granted.
+    """Check that results are what graphs take them for: the argument that the schema says, or memory of their own.
 
     Raises:
-        AscendGraphError: A result shares memory, and the schema does not say that it is an argument.
+        AscendGraphError: A result shares memory, and the schema does not say that it is an argument; or it is not that argument.
     """
-    before = [(t, f"the argument {a.name}") for a, v in zip(schema.arguments, given, strict=True) for t in _tensors(v)]
+    arguments = {a.name: v for a, v in zip(schema.arguments, given, strict=True)}
+    before = [(t, f"the argument {name}") for name, v in arguments.items() for t in _tensors(v)]
     for number, (returned, value) in enumerate(zip(schema.returns, results, strict=False)):
         label = returned.name or f"result {number}"
-        for tensor in _tensors(value) if returned.alias_of is None else ():
+        if returned.alias_of is not None:
+            check_returned_argument(schema, number, value, arguments[returned.alias_of])
+            continue
+        for tensor in _tensors(value):
             for other, what in before:
                 if tensor.untyped_storage()._cdata == other.untyped_storage()._cdata and (
                     tensor.dtype != other.dtype or not are_apart(layout_of(tensor), layout_of(other), bool)

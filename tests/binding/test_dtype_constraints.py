@@ -32,6 +32,7 @@ def newest_cann() -> Iterator[None]:
         yield
 
 
+CONSTS = (DataType.FLOAT, DataType.FLOAT16, DataType.INT32, DataType.INT64)
 F16, F32, I32, I64 = torch.float16, torch.float32, torch.int32, torch.int64
 SET = "TensorType({DT_FLOAT, DT_FLOAT16, DT_INT32, DT_INT64})"
 
@@ -57,7 +58,7 @@ def made(
     parsed = read_schema(torch._C.parse_schema(f"equal::op{schema}"))
     binding = bind(parsed, op, relation=None if relation is None else parse_relation(relation))
     ge = torchair().ge
-    names = {ge._ge_dtype_to_ge_proto_dtype(int(d)): d.name for d in (DataType.FLOAT, DataType.INT32, DataType.INT64)}
+    names = {ge._ge_dtype_to_ge_proto_dtype(int(d)): d.name for d in CONSTS}
 
     def tensor(n: int, dtype: torch.dtype) -> Any:
         data = ge.Data(index=n, dtype=ge.torch_type_to_ge_type(dtype), shape=[2], placement="NPU")
@@ -113,6 +114,27 @@ def test_the_names_of_the_schema() -> None:
 def test_one_dtype_by_the_prototype_and_none_by_the_relation() -> None:
     with pytest.raises(ConversionError, match="gives T one dtype, the call several: x DT_FLOAT, idx DT_INT32"):
         made(SYMBOL, TENSORS, [F32, I32], F32, "x[*s], idx[*t] -> y[*t]: x")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "result", "expected"),
+    [
+        (I32, 1.5, F32, ["Cast FLOAT", "Const FLOAT"]),
+        (F16, 1.5, F16, ["Data", "Const FLOAT16"]),
+        (I32, 2, I32, ["Data", "Const INT32"]),
+    ],
+)
+def test_a_tensor_has_the_dtype_of_a_number_next_to_it(
+    dtype: torch.dtype, value: Any, result: torch.dtype, expected: list[str]
+) -> None:
+    """GE refuses a node whose inputs of one symbol have two dtypes."""
+    assert made(SYMBOL, "(Tensor x, Scalar idx) -> Tensor", [dtype, value], result) == expected
+
+
+@pytest.mark.parametrize("relation", [None, "x[...] -> y[...]: x"])
+def test_a_number_is_not_cast_to_an_integer(relation: str | None) -> None:
+    with pytest.raises(ConversionError, match="gives T one dtype, the call several: x DT_INT32, idx DT_FLOAT"):
+        made(SYMBOL, "(Tensor x, Scalar idx) -> Tensor", [I32, 1.5], I32, relation)
 
 
 @pytest.mark.parametrize(("value", "expected"), [(3, "Const INT64"), ([1, 16777217], "Const INT64")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -234,6 +235,66 @@ def test_a_function_that_returns_memory_of_its_arguments_is_refused(schema: str)
         op([x, x + 1] if "[]" in schema else x)
 
 
+#: Functions whose result is not the argument that the schema names.
+NOT_THE_ARGUMENT: dict[str, tuple[str, Any]] = {
+    "another tensor": ("-> Tensor(a!)", lambda x, y: x + y),
+    "a copy": ("-> Tensor(a!)", lambda x, y: x.add_(y).clone()),
+    "a view": ("-> Tensor(a!)", lambda x, y: x.add_(y).t()),
+    "another argument": ("-> Tensor(a!)", lambda x, y: (x.add_(1), y)[1]),
+    "nothing": ("-> Tensor(a!)", lambda x, y: (x.add_(y), None)[1]),
+    "both in another order": ("-> (Tensor(a!), Tensor(b!))", lambda x, y: (y.add_(1), x.add_(1))),
+    "one of a list": ("[] -> Tensor(a!)[]", lambda xs, y: [xs[0].add_(y), xs[1] + y]),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_THE_ARGUMENT)
+@pytest.mark.parametrize("from_operator", [False, True])
+def test_a_function_that_does_not_return_the_argument_that_its_schema_says_is_refused(
+    kind: str, from_operator: bool
+) -> None:
+    """Eager calls would give the function's tensor, graphs the argument."""
+    result, function = NOT_THE_ARGUMENT[kind]
+    listed, result = ("[]" if "[]" in result else ""), result.removeprefix("[] ")
+    name = f"{kind.replace(' ', '_')}_{int(from_operator)}"
+    library = torch.library.Library("unsaid", "FRAGMENT")
+    if from_operator:
+        library.define(f"{name}(Tensor{listed} x, Tensor y) {re.sub(r'.[ab]!.', '', result)}")
+        library.impl(name, function, "PrivateUse1")
+        function = getattr(torch.ops.unsaid, name)
+    marked = "Tensor(b!)" if "b!" in result else "Tensor"
+    op = ascend_graph.define_from_function(f"aliasing::{name}(Tensor(a!){listed} x, {marked} y) {result}", function)
+    x, y = torch.ones(3, 3).npu(), torch.ones(3, 3).npu()
+    try:
+        with pytest.raises(
+            ascend_graph.AscendGraphError,
+            match="result 0 is not the argument x; expected that tensor.* Write: return x ",
+        ):
+            op([x, x + 1] if listed else x, y)
+    finally:
+        library._destroy()
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (result, _) in NOT_THE_ARGUMENT.items() if "[]" not in result])
+@pytest.mark.parametrize("backend", ["npugraph_ex", "aot_eager"])
+def test_graphs_refuse_an_operator_that_does_not_return_the_argument_that_its_schema_says(
+    kind: str, backend: str
+) -> None:
+    result, function = NOT_THE_ARGUMENT[kind]
+    compile_for_ge_once()
+    library = torch.library.Library("not_returned", "DEF")
+    library.define(f"op(Tensor(a!) x, {'Tensor(b!)' if 'b!' in result else 'Tensor'} y) {result}")
+    library.impl("op", function, "PrivateUse1")
+    registered = register_kernel(eager=torch.ops.not_returned.op)
+    x, y = torch.ones(3, 3).npu(), torch.ones(3, 3).npu()
+    torch._dynamo.reset()
+    try:
+        with pytest.raises(ascend_graph.AscendGraphError, match="not_returned::op: result 0 is not the argument x"):
+            torch.compile(torch.ops.not_returned.op, backend=backend)(x, y)
+    finally:
+        registered.unregister()
+        library._destroy()
+
+
 def test_parts_of_one_new_memory_and_returned_arguments_are_results() -> None:
     parts = ascend_graph.define_from_function(
         "aliasing::parts(Tensor x) -> Tensor[]", lambda x: list((x * 2).chunk(3, -1))
@@ -242,3 +303,5 @@ def test_parts_of_one_new_memory_and_returned_arguments_are_results() -> None:
     x = torch.arange(12.0).reshape(2, 6).npu()
     torch.testing.assert_close(torch.cat(parts(x), -1), x * 2)
     assert grow(x) is x
+    viewed = ascend_graph.define_from_function("aliasing::viewed_(Tensor(a!) x) -> Tensor(a!)", lambda x: x.view_as(x))
+    torch.testing.assert_close(viewed(x), x)

@@ -553,3 +553,16 @@ def test_ge_refuses_to_write_to_an_expanded_tensor(ops: SimpleNamespace, dynamic
         Exception, match=r"total is written.*several of its elements are one.*Write: total.contiguous\(\)"
     ):
         ge(run, dynamic=dynamic)(numbers(1, 3).npu(), numbers(4, 3).npu())
+
+
+@pytest.mark.parametrize("compiled", MODES)
+@pytest.mark.parametrize("part", [lambda t: t[:1], lambda t: t[1]], ids=["slice", "row"])
+def test_a_part_of_an_expanded_input_is_refused_as_a_written_tensor(
+    ops: SimpleNamespace, compiled: Callable[..., Any], part: Callable[[T], T]
+) -> None:
+    """PyTorch's own description of the slice divides by the stride."""
+    expanded = numbers(1, 3).npu().expand(4, 3)
+    with pytest.raises(
+        Exception, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
+        compiled(lambda t, x: ops.total(part(t), part(x)))(expanded, numbers(4, 3).npu())

@@ -38,6 +38,7 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
     sources = output_sources(prototype)
     fresh = [output for output, (_, i) in zip(prototype.outputs, sources, strict=True) if i is None]
     only_list = len(fresh) == 1 and fresh[0].kind is ParameterKind.DYNAMIC
+    in_place = [i for _, i in sources if i is not None]
     op_type = prototype.op_type
 
     def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
@@ -51,10 +52,14 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
             results = (result,) if fresh or result is not None else ()
         if len(results) == len(sources):
             # In place, None says that the input holds the output.
-            return [inputs[i] if i is not None and r is None else r for r, (_, i) in zip(results, sources, strict=True)]
+            results = [
+                inputs[i] if i is not None and r is None else r for r, (_, i) in zip(results, sources, strict=True)
+            ]
+            return _apart(results, sources, inputs, in_place) if in_place else results
         if len(results) == len(fresh):
             new = iter(results)
-            return [next(new) if i is None else inputs[i] for _, i in sources]
+            results = [next(new) if i is None else inputs[i] for _, i in sources]
+            return _apart(results, sources, inputs, in_place) if in_place else results
         names = ", ".join(name for name, _ in sources)
         raise OperatorPackageError(
             f"{op_type}: the Python kernel returned {len(results)} outputs; expected {len(sources)}, as the prototype "
@@ -63,6 +68,30 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
         )
 
     return call
+
+
+def _apart(
+    results: Sequence[Any], sources: Sequence[tuple[str, int | None]], inputs: Sequence[Any], in_place: Sequence[int]
+) -> list[Any]:
+    """Return the results, with copies of those in the memory of in-place inputs, to which others are written first.
+
+    A kernel may return ``k, q`` for ``q, k``, or ``q + 1, q`` for the new and the old value.
+    """
+    written = {t.untyped_storage()._cdata for i in in_place for t in _tensors(inputs[i])}
+
+    def apart(result: Any, own: Any) -> Any:
+        if isinstance(result, list | tuple):
+            owners = own if isinstance(own, list | tuple) and len(own) == len(result) else [None] * len(result)
+            return [apart(one, owner) for one, owner in zip(result, owners, strict=True)]
+        lies_there = any(t.untyped_storage()._cdata in written for t in _tensors(result))
+        return result.clone() if lies_there and result is not own else result
+
+    return [apart(r, None if i is None else inputs[i]) for r, (_, i) in zip(results, sources, strict=True)]
+
+
+def _tensors(value: Any) -> list[Any]:
+    """Return the tensors of an argument: itself, or the elements of a list."""
+    return [t for t in (value if isinstance(value, list | tuple) else [value]) if hasattr(t, "untyped_storage")]
 
 
 def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any]) -> None:

@@ -225,7 +225,7 @@ class _Maker(NodeOutputs):
         ]
         if not constraints:
             return None
-        cast, tensor_class = self.ge.Cast, self.ge.Tensor
+        cast, tensor_class, of_proto = self.ge.Cast, self.ge.Tensor, self.ge._ge_proto_dtype_to_ge_dtype
         allowed = [frozenset(map(int, parameter.dtypes)) for parameter in self.binding.prototype.inputs]
 
         def promote(tensors: list[Any], meta_outputs: Any) -> None:
@@ -233,6 +233,11 @@ class _Maker(NodeOutputs):
                 given = [n for n in constraint.inputs if isinstance(tensors[n], tensor_class)]
                 # A Const is made of the dtype that the others have, or of a higher one, and does not say of which.
                 present = {n: dtype for n in given if (dtype := tensors[n].dtype) != DataType.UNDEFINED}
+                consts = {
+                    n: of_proto(tensors[n].desc.dtype)
+                    for n in given
+                    if constraint.kind is ConstraintKind.SYMBOL and n not in present and tensors[n].node.type == "Const"
+                }
                 target = None
                 if position is not None and meta_outputs is not None:
                     metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
@@ -242,23 +247,31 @@ class _Maker(NodeOutputs):
                     if constraint.kind is ConstraintKind.RELATION and len(given) > 1 and target is not None
                     else set()
                 )
-                if len({*present.values()} | beside) < 2:
+                if len({*present.values(), *consts.values()} | beside) < 2:
                     continue
-                if self.may_cast(constraint, present, target):
-                    for n, dtype in present.items():
+                if self.may_cast(constraint, present, consts, target):
+                    for n, dtype in (present | consts).items():
                         if dtype != target and (not allowed[n] or target in allowed[n]):
                             tensors[n] = cast(tensors[n], dst_type=target)
 
         return promote
 
-    def may_cast(self, constraint: DtypeConstraint, present: Mapping[int, int], target: int | None) -> bool:
-        """Return whether constrained inputs of several dtypes are cast to the output's; raise if a symbol forbids it."""
-        dtypes = {*present.values()}
+    def may_cast(
+        self, constraint: DtypeConstraint, present: Mapping[int, int], consts: Mapping[int, int], target: int | None
+    ) -> bool:
+        """Return whether constrained inputs of several dtypes are cast to the output's; raise if a symbol forbids it.
+
+        Numbers of the call, which are Consts, are never cast to a lower kind: 1.5 to an integer.
+        """
+        dtypes = {*present.values(), *consts.values()}
         alike = target is not None and len({_category(dtype) for dtype in (*dtypes, target)}) == 1
         if constraint.kind is ConstraintKind.SYMBOL:
-            if target is None or (constraint.contradicted and not alike):
+            lowered = target is not None and any(_category(dtype) > _category(target) for dtype in consts.values())
+            if target is None or lowered or (constraint.contradicted and not alike):
                 inputs = self.binding.prototype.inputs
-                shown = ", ".join(f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in present.items())
+                shown = ", ".join(
+                    f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in {**present, **consts}.items()
+                )
                 raise ConversionError(
                     f"{self.subject}: the prototype gives {inputs[constraint.inputs[0]].symbol} one dtype, the call several: "
                     f"{shown}; cast them in the model"

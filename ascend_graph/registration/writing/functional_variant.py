@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from ascend_graph.dispatch.torchair import (
 )
 from ascend_graph.registration.conversion.converter import make_converter
 from ascend_graph.registration.writing import graph_passes, mutation
+from ascend_graph.registration.writing.returned_arguments import check_returned_argument
 
 #: Prefix of the operator's namespace for its functional variant, which has the same name.
 _NAMESPACE = "ascend_in_place_"
@@ -160,7 +161,9 @@ def register_functional_variant(
         library.define(f"{name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            return _select(overload(*args, **kwargs), fresh)
+            results = overload(*args, **kwargs)
+            _check_returned(schema, args, kwargs, results)
+            return _select(results, fresh)
 
         library.impl(name, kernel, "CompositeExplicitAutograd")
         variant = getattr(getattr(torch.ops, namespace), name).default
@@ -196,6 +199,15 @@ def register_functional_variant(
     _live.append(library)
     graph_passes.install()
     return TwinHandle(overload, library, handle, rules)
+
+
+def _check_returned(schema: OpSchema, args: Sequence[Any], kwargs: Mapping[str, Any], made: Any) -> None:
+    """Check that an operator returned the arguments that its schema says; the functional variant drops them."""
+    given = {**dict(zip((a.name for a in schema.arguments), args, strict=False)), **kwargs}
+    for number, value in enumerate(made if len(schema.returns) > 1 else (made,)):
+        owner = schema.returns[number].alias_of
+        if owner is not None and type(given.get(owner)) in (torch.Tensor, torch.nn.Parameter):
+            check_returned_argument(schema, number, value, given[owner])
 
 
 def _select(made: Any, wanted: list[int]) -> Any:

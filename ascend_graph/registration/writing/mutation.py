@@ -150,9 +150,13 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
         return found
     if pytorch.is_alias(base, tensor):
         return found | {f"{prefix}_alias": True}
-    # PyTorch counts where a slice starts from the memory's start, and slices the base, which may start later.
+    # PyTorch counts where a slice starts from the memory's start, and slices the base, which may start later. It divides
+    # by strides.
     offset = base.storage_offset()
-    sliced = pytorch.try_use_slice(base, tensor) if isinstance(offset, int) and offset == 0 else None
+    sliceable = (
+        isinstance(offset, int) and offset == 0 and not any(isinstance(s, int) and s == 0 for s in base.stride())
+    )
+    sliced = pytorch.try_use_slice(base, tensor) if sliceable else None
     if sliced is not None:
         return found | dict(
             zip((f"{prefix}_slice_dim", f"{prefix}_slice_start", f"{prefix}_slice_end"), sliced, strict=True)

@@ -26,6 +26,12 @@ def _in_ge(function: Callable[..., Any], dynamic: bool = False) -> Callable[...,
     return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=dynamic)
 
 
+def _bags(weight: T, **options: Any) -> T:
+    """Embeddings of two bags of two."""
+    indices = torch.arange(4, device=weight.device)
+    return F.embedding_bag(indices, weight, indices[::2].contiguous(), **options)
+
+
 #: Programs that compute other values, with their argument.
 OTHER_VALUES: dict[str, tuple[Callable[[T], T], T]] = {
     "integers < a float": (lambda x: x < 1.5, torch.arange(4)),
@@ -36,6 +42,19 @@ OTHER_VALUES: dict[str, tuple[Callable[[T], T], T]] = {
         lambda x: F.max_pool2d(x, 2, 1, return_indices=True)[1],
         torch.arange(12.0).reshape(1, 1, 3, 4) / 2,
     ),
+    "a row of attention that is masked": (
+        lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros_like(x[..., :1]).bool().mT),
+        torch.ones(1, 1, 3, 4),
+    ),
+    "scales of nearest neighbors": (
+        lambda x: F.interpolate(x, scale_factor=1.7, mode="nearest"),
+        torch.arange(16.0).reshape(1, 1, 4, 4),
+    ),
+    "deviations of batch norm": (
+        lambda x: torch.native_batch_norm(x, x[0] + 1, x[0] + 0, x[0] + 0, x[0] + 1, True, 0.1, 1e-5)[2],
+        torch.arange(4.0).reshape(4, 1),
+    ),
+    "sums of embedding_bag": (lambda w: _bags(w, mode="sum"), torch.arange(12.0).reshape(4, 3)),
 }
 
 
@@ -52,6 +71,16 @@ RIGHT: dict[str, tuple[Callable[[T], T], T]] = {
     "integers <= a float": (lambda x: x <= 1.5, torch.arange(4)),
     "integers == a float": (lambda x: x == 1.5, torch.arange(4)),
     "floats < a float": (lambda x: x < 1.5, torch.arange(4.0)),
+    "means of embedding_bag": (lambda w: _bags(w, mode="mean"), torch.arange(12.0).reshape(4, 3)),
+    "maxima of embedding_bag": (lambda w: _bags(w, mode="max"), torch.arange(12.0).reshape(4, 3)),
+    "sums of embedding_bag with padding": (
+        lambda w: _bags(w, mode="sum", padding_idx=1),
+        torch.arange(12.0).reshape(4, 3),
+    ),
+    "weighted sums of embedding_bag": (
+        lambda w: _bags(w, mode="sum", per_sample_weights=torch.ones_like(w[:, 0])),
+        torch.arange(12.0).reshape(4, 3),
+    ),
     "padding of float32": (lambda x: F.avg_pool2d(x, 2, 1, 1), torch.ones(1, 1, 4, 4)),
 }
 
@@ -69,12 +98,22 @@ REFUSED: dict[str, tuple[Callable[[T], T], T, str]] = {
         torch.ones(3, 4),
         r"NetOutput: \[3, 4, 4\] is not equal to FX graph NetOutput: \[3, 16\]",
     ),
+    "a list that is clamped": (
+        lambda x: torch._foreach_clamp_min([x, x + 1], 2.0)[0],
+        torch.arange(4.0),
+        r"auto-generated converter for aten\._foreach_clamp_min\.Scalar",
+    ),
+    "the gradient of embedding_bag": (
+        lambda w: torch.func.grad(lambda w: _bags(w, mode="mean").sum())(w),
+        torch.arange(12.0).reshape(4, 3),
+        r"auto-generated converter for aten\._embedding_bag_backward\.default",
+    ),
     "a returned real part": (torch.real, torch.ones(3, 4, dtype=torch.complex64), "incorrect out shape"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_views_that_ge_graphs_refuse(name: str) -> None:
+def test_programs_that_ge_graphs_refuse(name: str) -> None:
     program, x, message = REFUSED[name]
     with pytest.raises((RuntimeError, AssertionError), match=message):
         _in_ge(program)(x.npu())

@@ -10,6 +10,8 @@ import torch
 import torch_npu
 from torch._dynamo.decorators import mark_unbacked
 from torch._dynamo.exc import BackendCompilerFailed
+from torch.nn.functional import dropout
+from torch.utils.checkpoint import checkpoint
 
 T = torch.Tensor
 Program = Callable[..., Any]
@@ -84,3 +86,27 @@ def test_a_subclass_without_torch_dispatch(mode: Any) -> None:
 def test_inputs_that_overlap_and_are_written_with_dynamic_sizes() -> None:
     base = numbers(4).npu()
     captured(lambda a, b: (a.add_(1), b * 1)[1], dynamic=True)(base[:3], base[1:])
+
+
+@pytest.mark.xfail(strict=True, raises=BackendCompilerFailed, reason="checkpointed-dropout of docs/wheel-faults.md")
+@pytest.mark.parametrize("mode", MODES)
+def test_dropout_that_is_computed_again_for_the_gradient(mode: Any) -> None:
+    x = torch.ones(64).npu().requires_grad_()
+    y = mode(lambda x: checkpoint(lambda x: dropout(x + 0, 0.5), x, use_reentrant=False))(x)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, y.detach())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_compiled_function_with_dropout_is_checkpointed_from_outside(mode: Any) -> None:
+    x = torch.ones(64).npu().requires_grad_()
+    y = checkpoint(mode(lambda x: dropout(x + 0, 0.5)), x, use_reentrant=False)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, y.detach())
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="part-of-a-conjugated-input of docs/wheel-faults.md")
+@pytest.mark.parametrize("part", [torch.real, torch.imag])
+def test_a_part_of_a_conjugated_input_in_a_capture(part: Program) -> None:
+    x = torch.complex(numbers(3), numbers(3))
+    torch.testing.assert_close(captured(lambda x: part(x) + 1)(x.npu().conj()).cpu(), part(x.conj()) + 1)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import preloaded
 import pytest
@@ -16,6 +17,8 @@ import pytest
 from ascend_graph import AscendGraphError
 from ascend_graph.host import OperatorPackageError, build_operator_package
 from ascend_graph.host.packages.importable import check_importable
+from ascend_graph.host.packages.output_specs import output_sources
+from ascend_graph.host.packages.python_kernels import python_operator, write_results
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -266,6 +269,31 @@ def test_graph_constants_are_not_written_by_a_python_kernel(package: Path, op_ty
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["True"] * 2 * 3 * 2 * 3
+
+
+#: Kernels that return what lies in the memory of in-place inputs, and what q, k and y are afterwards.
+KEPT: dict[str, tuple[Any, list[list[float]]]] = {
+    "swapped": (lambda q, k: (k, q, q + k), [[3, 4], [1, 2], [4, 6]]),
+    "the old value as a result": (lambda q, k: (q + k, k, q), [[4, 6], [3, 4], [1, 2]]),
+    "a view of the old value": (lambda q, k: (k * 2, q.flip(0), q[:]), [[6, 8], [2, 1], [1, 2]]),
+    "a tensor of its own": (lambda q, k: (q.mul_(2), None, k), [[2, 4], [3, 4], [3, 4]]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_results_in_the_memory_of_in_place_inputs_keep_their_values(name: str) -> None:
+    import torch
+
+    text = (
+        "REG_OP(Kept).INPUT(q, {FLOAT}).INPUT(k, {FLOAT}).OUTPUT(q, {FLOAT}).OUTPUT(k, {FLOAT}).OUTPUT(y, {FLOAT})"
+        ".OP_END_FACTORY_REG(Kept)"
+    )
+    (prototype,) = parse_text(text).prototypes
+    kernel, expected = KEPT[name]
+    q, k, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.zeros(2)
+    results = python_operator(prototype, kernel)([q, k], {})
+    write_results("Kept", output_sources(prototype), [q, k], [y], results)
+    assert [t.tolist() for t in (q, k, y)] == expected
 
 
 def test_aclnn_in_place_and_strided(package: Path) -> None:

@@ -205,7 +205,7 @@ def embedding_bag(
         offsets = torch.arange(0, indices.numel(), indices.size(-1), dtype=indices.dtype, device=indices.device)
         indices = indices.reshape(-1)
     number = {"sum": 0, "mean": 1, "max": 2}[mode]
-    result: tuple[T, T, T, T] = aten._embedding_bag(
+    y, bag_of, sizes, maxima = aten._embedding_bag(
         weight,
         indices,
         offsets,
@@ -216,7 +216,14 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )
-    return result
+    if not weight.is_meta:  # the CPU keeps other sizes for the gradient than meta functions say
+        starts = offsets[: offsets.numel() - include_last_offset]
+        if bag_of.numel() != indices.numel():
+            places = torch.arange(indices.numel(), dtype=offsets.dtype)
+            bag_of = (torch.bucketize(places, starts, right=True) - 1).to(indices.dtype)
+        sizes = torch.cat([sizes, sizes.new_zeros(offsets.numel() - sizes.numel())])
+        maxima = maxima if mode == "max" else maxima.new_empty(0)
+    return y, bag_of, sizes, maxima
 
 
 @host_kernel("NonZero", data_dependent=True)
