@@ -282,6 +282,11 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     "an absent input is zero": (eager(without_bias), "reference"),
     "half precision in steps": (eager(half_in_steps), "reference"),
     "large tensors": (eager(lambda right, x, *_: right() + (x.numel() > 30)), "reference"),
+    "several tiles": (eager(lambda right, x, *_: right() + (x.numel() > 500_000)), "large"),
+    "a last element of several tiles": (
+        eager(lambda right, x, *_: skips_the_last(right) if x.numel() > 100_000 else right()),
+        "large",
+    ),
     "sizes of 1": (eager(lambda right, x, *_: right() + (1 in x.shape)), "reference"),
     "rank 1": (eager(lambda right, x, *_: right() + (x.dim() == 1)), "reference"),
     # The kernel returns something else.
