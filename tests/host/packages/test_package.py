@@ -49,6 +49,11 @@ REG_OP(WrongCount)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OUTPUT(y, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(WrongCount)
+REG_OP(DerivedCube)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .INPUT(dy, TensorType({DT_FLOAT}))
+    .OUTPUT(dx, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(DerivedCube)
 REG_OP(EveryKind)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OPTIONAL_INPUT(default, TensorType({DT_FLOAT}))
@@ -107,6 +112,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "Accumulated": python_kernels.accumulated,
             "Broken": python_kernels.broken,
             "WrongCount": python_kernels.wrong_count,
+            "DerivedCube": python_kernels.derived_cube,
             "EveryKind": kernel,
         },
         relations=RELATIONS,
@@ -204,6 +210,27 @@ def test_graph_reaches_a_python_kernel_with_lists_optionals_and_two_outputs(pack
     )
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == [[15.0, 33.0], 5]
+
+
+def test_a_python_kernel_differentiates(package: Path) -> None:
+    """Autograd is off where eager calls, captures and graphs run."""
+    result = run(
+        package,
+        """
+        import ascend_graph
+        ascend_graph.register_op("DerivedCube", shape="x[*s], dy[*s] -> dx[*s]")
+        op = torch.ops.ascend.derived_cube
+        x = torch.tensor([1.0, 2.0]).npu()
+        print(op(x, x).tolist())
+        for backend in (torchair.get_npu_backend(), "npugraph_ex"):
+            torch._dynamo.reset()
+            print(torch.compile(lambda x, dy: op(x, dy), backend=backend)(x, x).tolist())
+        with torch.enable_grad():
+            print(op(x, x.detach().requires_grad_()).tolist(), op(x, x).requires_grad)
+        """,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.splitlines() == ["[3.0, 24.0]"] * 3 + ["[3.0, 24.0] False"]
 
 
 ACLNN = """
