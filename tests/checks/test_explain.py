@@ -123,3 +123,16 @@ def test_unregistered(registered: RegisteredOp) -> None:
     assert "not registered any more" in str(ascend_graph.explain(registered))
     with pytest.raises(ExplainError, match="'ExplainedOp' is not registered"):
         ascend_graph.explain("ExplainedOp")
+
+
+def test_a_converter_that_others_registered_since_is_named(registered: RegisteredOp) -> None:
+    assert "since" not in ascend_graph.explain(registered).as_dict()["evidence"]["converter"]
+
+    @torchair.register_fx_node_ge_converter(registered.overload)
+    def theirs(*args: object, meta_outputs: object = None, **attrs: object) -> None: ...
+
+    evidence = ascend_graph.explain(registered).as_dict()["evidence"]["converter"]
+    assert evidence.startswith(f"replaced since by {__name__}.")
+    assert evidence.endswith(".theirs, which graphs call; before: made from the binding")
+    registered.unregister()
+    assert "since" not in registered.evidence["converter"]
