@@ -178,14 +178,25 @@ def test_layout_is_that_of_an_installed_package(package: Path) -> None:
         assert f" aclnn{op}\n" in exported
 
 
-def test_graph_reaches_a_cpp_kernel_with_every_kind_of_parameter(package: Path) -> None:
+def in_another_order() -> str:
+    """Return the prototype of EveryKind with its attrs in the reverse order."""
+    lines = PROTOTYPES.partition("REG_OP(EveryKind)")[2].splitlines()
+    attrs = [line for line in lines if ".ATTR" in line]
+    rest = [line for line in lines if line not in attrs]
+    return "\n".join(["REG_OP(EveryKind)", *rest[:-1], *reversed(attrs), rest[-1]])
+
+
+@pytest.mark.parametrize("loaded", ["", in_another_order()], ids=["installed", "loaded in another order"])
+def test_graph_reaches_a_cpp_kernel_with_every_kind_of_parameter(package: Path, loaded: str) -> None:
     result = run(
         package,
-        """
+        f"""
+        import ascend_graph
+        ascend_graph.load_prototypes({loaded or PROTOTYPES!r})
         x = torch.arange(6.0).reshape(3, 2).npu()
         extra = [torch.full((1,), 7.0).npu(), torch.full((1,), 8.0).npu()]
         (y,) = run_node(
-            "EveryKind", {"x": x, "default": None, "more": extra}, ["y"], {"b": ge.attr.Bool(False)},
+            "EveryKind", {{"x": x, "default": None, "more": extra}}, ["y"], {{"b": ge.attr.Bool(False)}},
             [((16,), torch.float32)],
         )
         print(json.dumps(y.tolist()))
