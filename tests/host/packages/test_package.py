@@ -319,6 +319,56 @@ def test_aclnn_in_place_and_strided(package: Path) -> None:
     assert result.stdout.strip() == "0 0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
 
 
+@pytest.mark.parametrize("number", [1e-6, 0.0, 5e-320, 2.5])
+def test_a_float_in_the_place_of_a_double_is_refused(package: Path, number: float) -> None:
+    """EXEC_NPU_CMD of a float variable puts its bytes into the low half: a number near 0 for the function."""
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent(f"""
+        import struct
+        def call_norm(epsilon):
+            x, gamma, y, rstd = (torch.ones(n).npu() for n in ((2, 4), (4,), (2, 4), (2, 1)))
+            size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+            sized = api.aclnnRmsNormGetWorkspaceSize
+            error = sized(*(tensor(t) for t in (x, gamma)), ctypes.c_double(epsilon), *(tensor(t) for t in (y, rstd)),
+                          ctypes.byref(size), ctypes.byref(executor))
+            print(error, acl.aclGetRecentErrMsg().decode() if error else "")
+        call_norm({number})
+        call_norm(struct.unpack("d", struct.pack("fi", {number}, 0))[0])
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    right, wrong = result.stdout.splitlines()
+    assert right == "0 "
+    if number in (0.0, 5e-320):  # nothing tells it from the number
+        assert wrong == "0 "
+    else:
+        assert wrong.startswith(f"161002 aclnnRmsNorm: parameter 3 is a double, and the caller passed the float {number:.6f}")
+
+
+def test_a_caller_that_ignores_the_first_status_gets_its_cause_from_the_second(package: Path) -> None:
+    """As torch_npu's EXEC_NPU_CMD_EXT does."""
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent("""
+        x, size, executor = torch.ones(2).npu(), ctypes.c_uint64(), ctypes.c_void_p()
+        for _ in range(2):
+            if _ == 0:
+                lib.aclnnAccumulateGetWorkspaceSize(tensor(x), None, ctypes.byref(size), ctypes.byref(executor))
+                acl.aclGetRecentErrMsg()
+            print(lib.aclnnAccumulate(None, ctypes.c_uint64(0), None, None), acl.aclGetRecentErrMsg().decode())
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    first, second = result.stdout.splitlines()
+    assert first.startswith("161001 aclnnAccumulateGetWorkspaceSize failed: ")
+    assert "x" in first
+    assert first.endswith("; the caller did not look at its status")
+    assert second == "161001 aclnn: the executor is null; expected an address"
+
+
 def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:
     result = run(
         package,
