@@ -21,7 +21,7 @@ from ascend_graph.registration import RegisteredOp
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
     import torch_npu  # noqa: F401 - torchair can only be imported after it
-    import torchair.npu_fx_compiler  # noqa: F401
+    import torchair.npu_fx_compiler
 
 HEADER = """
 REG_OP(ExplainedOp)

@@ -80,13 +80,12 @@ def _check(subject: Subject, sample: Sample) -> None:
 def _growing(drawer: SampleGenerator) -> Iterator[Sample]:
     """Yield calls that differ in sizes, smallest first."""
     number = max(_STRUCTURES, key=lambda one: _rank(_draw(drawer, one, _FIRST)))
-    side, before = float(_FIRST), 0
+    side, before, grown = float(_FIRST), 0, 2.0
     while (sample := _draw(drawer, number, round(side))) is not None and before < sample.size <= LARGEST:
         yield _without_equals(sample)
-        # As many dimensions grow as two calls tell; the first two differ by a factor of two in each size.
-        dims = max(math.log(sample.size / before) / math.log(grown), 0.5) if before else 0.0
-        room = min(_STEP, LARGEST / sample.size)
-        grown = room ** (1 / dims) if dims else 2.0
+        if before:  # as many dimensions grow as two calls tell
+            dims = max(math.log(sample.size / before) / math.log(grown), 0.5)
+            grown = min(_STEP, LARGEST / sample.size) ** (1 / dims)
         if grown < 1.1:
             return
         side, before = side * grown, sample.size
@@ -116,7 +115,7 @@ def _without_equals(sample: Sample) -> Sample:
             return tensor
         generator = torch.Generator().manual_seed(count)
         order = torch.randperm(count, generator=generator)
-        values = torch.special.ndtri((order.double() + 0.5) / count)
+        values: torch.Tensor = torch.special.ndtri((order.double() + 0.5) / count)
         return values.float().reshape(tensor.shape)
 
     args, kwargs = tree_map_only(torch.Tensor, spread, (sample.args, dict(sample.kwargs)))

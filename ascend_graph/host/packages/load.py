@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.packages.format import LIBRARY, OperatorPackage, OperatorPackageError, open_package, package_prototype
+from ascend_graph.host.packages.format import (
+    LIBRARY,
+    OperatorPackage,
+    OperatorPackageError,
+    open_package,
+    package_prototype,
+)
 from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_kinds, output_sources, output_specs
 from ascend_graph.host.packages.python_kernels import (
     PythonOperator,

@@ -113,8 +113,8 @@ int no_number(const aclOpExecutor& executor, const aclScalar& scalar) {
                                               .c_str());
 }
 
-// The float whose bytes are the low half of a double with nothing above them: a caller that passes a float by a pointer
-// to a function of other parameters leaves such a double. No author means a number below 2.2e-314.
+// The float whose bytes are the low half of a double with nothing above them: a caller that passes a float by
+// a pointer to a function of other parameters leaves such a double. No author means a number below 2.2e-314.
 std::optional<float> passed_as_float(double value) {
     uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -125,8 +125,8 @@ std::optional<float> passed_as_float(double value) {
     return std::isnormal(number) ? std::optional(number) : std::nullopt;
 }
 
-// Why the last first phase failed. torch_npu's EXEC_NPU_CMD_EXT does not look at its status, and calls the second phase
-// with a null executor, from another thread where there is a task queue.
+// Why the last first phase failed. torch_npu's EXEC_NPU_CMD_EXT does not look at its status, and calls the
+// second phase with a null executor, from another thread where there is a task queue.
 class LastRefusal {
   public:
     static void set(const char* op_type, const char* why) {
@@ -271,7 +271,8 @@ ACL_EXPORT int ascendgraphAddFloat(aclOpExecutor* executor, double value) {
             kParamInvalid,
             (std::string("aclnn") + executor->op_type + ": parameter " + std::to_string(executor->count + 1) +
              " is a double, and the caller passed the float " + std::to_string(*number) +
-             ", of which a device makes a number near 0, silently; pass a double: EXEC_NPU_CMD converts nothing")
+             ", of which a device makes a number near 0, silently; pass a double: EXEC_NPU_CMD converts "
+             "nothing")
                 .c_str());
     }
     executor->add(ValueKind::kFloat).f = value;

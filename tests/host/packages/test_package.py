@@ -344,7 +344,9 @@ def test_a_float_in_the_place_of_a_double_is_refused(package: Path, number: floa
     if number in (0.0, 5e-320):  # nothing tells it from the number
         assert wrong == "0 "
     else:
-        assert wrong.startswith(f"161002 aclnnRmsNorm: parameter 3 is a double, and the caller passed the float {number:.6f}")
+        assert wrong.startswith(
+            f"161002 aclnnRmsNorm: parameter 3 is a double, and the caller passed the float {number:.6f}"
+        )
 
 
 def test_a_caller_that_ignores_the_first_status_gets_its_cause_from_the_second(package: Path) -> None:
