@@ -334,7 +334,8 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (executor == nullptr) {
         const std::string why = LastRefusal::take();
         if (why.empty()) return fail_null(kParamNullptr, "aclnn", "the executor");
-        return ascendgraphFail(kParamNullptr, (why + "; the caller did not look at its status").c_str());
+        return ascendgraphFail(kParamNullptr,
+                               (why + "; write what it asks for, and look at its status").c_str());
     }
     if (executor->is_repeatable()) {
         if (const int error = one_run(executor)) return error;

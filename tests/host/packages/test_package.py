@@ -367,7 +367,7 @@ def test_a_caller_that_ignores_the_first_status_gets_its_cause_from_the_second(p
     first, second = result.stdout.splitlines()
     assert first.startswith("161001 aclnnAccumulateGetWorkspaceSize failed: ")
     assert "x" in first
-    assert first.endswith("; the caller did not look at its status")
+    assert first.endswith("; write what it asks for, and look at its status")
     assert second == "161001 aclnn: the executor is null; expected an address"
 
 
