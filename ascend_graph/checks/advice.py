@@ -32,6 +32,7 @@ ADVICE: Mapping[str, str] = {
     "gradient_in_graphs": "backward= calls what no graph can contain: register its operators with register_op, too",
     "recompilations": "the meta function decides on a size: write a shape relation, shape=",
     "dtypes": "the kernel converts it, or takes its bytes for another dtype: list it in the prototype, or refuse it",
+    "large": "a core that has several tiles: correct the loop over tiles, what waits for it, or the count of the last one",
     "process": "a write outside memory, or a loop that does not end: call the operator alone, with "
     "ASCEND_GRAPH_KERNEL_TIMEOUT=5 for a loop",
 }

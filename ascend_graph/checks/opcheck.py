@@ -18,6 +18,7 @@ from ascend_graph.checks.calls.constants import constants_of
 from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
 from ascend_graph.checks.calls.trying import CallTally, try_calls, try_more_values
 from ascend_graph.checks.kinds import graph_checks, operator_checks, tangents, transform_checks
+from ascend_graph.checks.kinds.larger_calls import large
 from ascend_graph.checks.kinds.smallest import CheckFunction, smallest_violation
 from ascend_graph.checks.kinds.subject import (
     CallRefused,
@@ -63,7 +64,7 @@ CHECKS: Mapping[str, _Check] = {
     "gradient_in_graphs": _Check(graph_checks.gradient_in_graphs, 2),
 }
 #: Checks that run once, with calls that are made for them.
-ALONE = ("recompilations", "dtypes")
+ALONE = ("recompilations", "dtypes", "large")
 
 
 def opcheck(
@@ -98,6 +99,7 @@ def opcheck(
     - ``gradient_in_graphs``: gradients of eager mode.
     - ``recompilations``: one graph for all sizes.
     - ``dtypes``: dtypes that the prototype does not list are refused.
+    - ``large``: calls with up to two million elements run, wait, repeat and equal the reference.
 
     Args:
         op: The result of ``register_op``, a torch operator, its name, or an op type.
@@ -208,7 +210,7 @@ def _report(
         outcome = (
             _check(name, subject, trial.accepted, drawer)
             if name in CHECKS
-            else _alone(name, subject, trial.accepted, drawer)
+            else _alone(name, subject, trial.accepted, drawer, outcomes)
         )
         outcomes.append(replace(outcome, seconds=time.perf_counter() - start))
     return CheckReport(str(subject.overload), tuple(outcomes), tuple(dict.fromkeys(notes)), attrs)
@@ -306,14 +308,20 @@ def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Sampl
     return CheckResult(name, CheckState.PASSED if calls else CheckState.SKIPPED, calls, "" if calls else reason)
 
 
-def _alone(name: str, subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:
+def _alone(
+    name: str,
+    subject: Subject,
+    samples: Sequence[Sample],
+    drawer: SampleGenerator | None,
+    before: Sequence[CheckResult],
+) -> CheckResult:
     if name == "recompilations":
         return _recompilations(subject, samples, drawer)
     if drawer is None:
         return CheckResult(
             name, CheckState.SKIPPED, message="calls are drawn for it, which needs a relation and no samples="
         )
-    return _dtypes(subject, drawer)
+    return _dtypes(subject, drawer) if name == "dtypes" else large(subject, drawer, before)
 
 
 def _recompilations(subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:

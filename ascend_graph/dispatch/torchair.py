@@ -105,6 +105,12 @@ class ConverterHandle:
         """True if no other converter was registered since."""
         return self._active and getattr(self.overload, "_ge_converter", None) is self.wrapped
 
+    @property
+    def replaced_by(self) -> Any:
+        """Converter that others registered since, or None."""
+        held = _held(self.overload)
+        return None if not self._active or any(held is one.wrapped for one in _live) else held
+
     def remove(self) -> None:
         """Unregister the converter and restore the previous one. A second call does nothing."""
         if not self._active:

@@ -186,17 +186,43 @@ def extension(path: Path) -> Iterator[Finding]:
             f"links {', '.join(linked) or 'nothing of torch'}; torch has all {len(asked)} symbols that it needs",
         )
         return
+    hidden = next((text for one in missing if (text := hidden_declaration(one))), "")
     yield Finding(
         str(path),
         f"the installed torch lacks {len(missing)} of {len(asked)} symbols that it needs, {missing[0]} among them: "
         f"{why_missing(missing[0], found)}",
         True,
-        "pip install --no-build-isolation --no-deps --force-reinstall PROJECT  # compiles it against the installed torch",
+        f"write the extension without it: {hidden}"
+        if hidden
+        else "pip install --no-build-isolation --no-deps --force-reinstall PROJECT  # compiles it against the installed torch",
     )
+
+
+def hidden_declaration(symbol: str) -> str:
+    """Return which header of the installed torch_npu declares a function that none of its libraries exports; else empty."""
+    names, rest = [], re.sub(r"\A_ZNK?", "", symbol)
+    while (length := re.match(r"\d+", rest)) is not None:
+        names.append(rest[length.end() : length.end() + int(length[0])])
+        rest = rest[length.end() + int(length[0]) :]
+    package = installed("torch_npu")
+    if package is None or len(names) < 2 or not names[0].endswith("_npu"):
+        return ""
+    include = package.directory / "include"
+    words = (
+        rf"\b(?:class|struct|namespace)\s+(?:\w+(?:::|\s+))*{names[-2]}\b".encode(),
+        rf"\b{names[-1]}\b".encode(),
+    )
+    for header in sorted(include.glob("torch_npu/**/*.h")):
+        text = header.read_bytes()
+        if all(re.search(word, text) for word in words):
+            return f"{header.relative_to(include)} declares {'::'.join(names)}, and no library of torch_npu exports it"
+    return ""
 
 
 def why_missing(symbol: str, found: frozenset[str]) -> str:
     """Return the mismatch with the library's torch that a missing symbol of torch shows."""
+    if hidden := hidden_declaration(symbol):
+        return f"{hidden}, so that compiling it again changes nothing"
     own = "cxx11" in symbol
     installed_new = any("__cxx11" in name for name in found) if found else True
     # Ss, and Sb<…> in templates, are the strings of the old ABI.

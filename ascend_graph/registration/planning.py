@@ -354,8 +354,13 @@ class _Planner:
                 raise RegistrationError(f'{overload} has no meta function to keep: leave meta="kept" out')
             wanted, source = self.infer()
         elif existing is not None and not self.override:
+            both = (
+                ', meta="kept" to keep it and draw the calls of checks from shape=,'
+                if self.relation is not None
+                else ""
+            )
             raise RegistrationError(
-                f"{overload} has a meta function already ({existing}): leave shape= and meta= out to keep it, or pass "
+                f"{overload} has a meta function already ({existing}): leave shape= and meta= out to keep it{both} or pass "
                 "override=True to replace it"
             )
         check_takes_meta(overload)

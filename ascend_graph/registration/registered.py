@@ -14,7 +14,7 @@ from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import single_overload
 from ascend_graph.dispatch.calls import ChangeLock
 from ascend_graph.dispatch.definition import forget_kernels
-from ascend_graph.dispatch.torchair import ConverterFunction
+from ascend_graph.dispatch.torchair import ConverterFunction, ConverterHandle
 from ascend_graph.dispatch.transaction import swap_changes
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.cost import Cost, CostModel
@@ -76,7 +76,13 @@ class RegisteredOp:
     @property
     def evidence(self) -> Mapping[str, str]:
         """Origins of the meta function, the converter and the gradient, in words."""
-        return self._plan.evidence
+        changed = self._plan.changes.converter
+        handle = None if changed is None else changed.handle
+        other = handle.replaced_by if isinstance(handle, ConverterHandle) and self.registered else None
+        if other is None:
+            return self._plan.evidence
+        since = f"replaced since by {other.__module__}.{other.__qualname__}, which graphs call"
+        return {**self._plan.evidence, "converter": f"{since}; before: {self._plan.evidence['converter']}"}
 
     @cached_property
     def cost_model(self) -> CostModel | None:

@@ -22,7 +22,7 @@ from ascend_graph.registration import RegisteredOp
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
     import torch_npu  # noqa: F401 - torchair can only be imported after it
-    import torchair.npu_fx_compiler  # noqa: F401
+    import torchair.npu_fx_compiler
 
 HEADER = """
 REG_OP(ExplainedOp)
@@ -125,3 +125,16 @@ def test_unregistered(registered: RegisteredOp) -> None:
     assert "not registered any more" in str(ascend_graph.explain(registered))
     with pytest.raises(ExplainError, match="'ExplainedOp' is not registered"):
         ascend_graph.explain("ExplainedOp")
+
+
+def test_a_converter_that_others_registered_since_is_named(registered: RegisteredOp) -> None:
+    assert "since" not in ascend_graph.explain(registered).as_dict()["evidence"]["converter"]
+
+    @torchair.register_fx_node_ge_converter(registered.overload)
+    def theirs(*args: object, meta_outputs: object = None, **attrs: object) -> None: ...
+
+    evidence = ascend_graph.explain(registered).as_dict()["evidence"]["converter"]
+    assert evidence.startswith(f"replaced since by {__name__}.")
+    assert evidence.endswith(".theirs, which graphs call; before: made from the binding")
+    registered.unregister()
+    assert "since" not in registered.evidence["converter"]

@@ -158,6 +158,18 @@ def test_without_a_gradient_or_a_reference_these_are_not_checked(operator: Opera
     }
 
 
+def test_a_custom_op_without_a_gradient_is_not_a_failure() -> None:
+    @torch.library.custom_op("chkcustom::double", mutates_args=(), device_types="npu")
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    double.register_fake(torch.empty_like)
+    checks = ["gradient", "gradient_in_graphs"]
+    report = opcheck(torch.ops.chkcustom.double, [(torch.ones(3),)], checks=checks)
+    assert set(states(report).values()) == {CheckState.SKIPPED}
+    assert "no autograd formula was registered" in (report.outcomes[0].message or "")
+
+
 # ------------------------------------------------------------------------------------------------------ planted faults
 
 
@@ -282,6 +294,11 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     "an absent input is zero": (eager(without_bias), "reference"),
     "half precision in steps": (eager(half_in_steps), "reference"),
     "large tensors": (eager(lambda right, x, *_: right() + (x.numel() > 30)), "reference"),
+    "several tiles": (eager(lambda right, x, *_: right() + (x.numel() > 500_000)), "large"),
+    "a last element of several tiles": (
+        eager(lambda right, x, *_: skips_the_last(right) if x.numel() > 100_000 else right()),
+        "large",
+    ),
     "sizes of 1": (eager(lambda right, x, *_: right() + (1 in x.shape)), "reference"),
     "rank 1": (eager(lambda right, x, *_: right() + (x.dim() == 1)), "reference"),
     # The kernel returns something else.

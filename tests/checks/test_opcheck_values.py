@@ -317,18 +317,22 @@ def test_a_wait_that_a_kernel_lacks_is_a_failure_though_no_number_shows_it(packa
         package,
         """
         op = ascend_graph.register_op("JudgedWait", shape="x[*s] -> y[*s]")
-        checks = dict(checks=["waits", "reference"], reference=lambda x: 2 * x, raise_exception=False)
+        checks = dict(checks=["waits", "reference", "large"], reference=lambda x: 2 * x, raise_exception=False)
         print(json.dumps(ascend_graph.opcheck(op, **checks).as_dict()))
+        print(json.dumps(ascend_graph.opcheck(op, **checks | {"checks": ["large"]}).as_dict()))
         op = ascend_graph.register_op("JudgedCopy", shape="x[*s] -> y[*s]")
         print(json.dumps(ascend_graph.opcheck(op, [(torch.ones(8),)], checks=["waits"]).as_dict()))
         """,
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    lacking, right = (json.loads(line) for line in result.stdout.splitlines())
-    waits, reference = lacking["checks"]
+    lacking, grown, right = (json.loads(line) for line in result.stdout.splitlines())
+    waits, reference, large = lacking["checks"]
+    assert large["message"] == "the check waits fails for smaller calls"
+    (large,) = grown["checks"]
     assert (waits["state"], reference["state"]) == ("failed", "passed")
     assert "Muls writes dst on pipe V and does not wait for pipe MTE2, on which DataCopyPad" in waits["message"]
     assert waits["advice"].startswith("a wait that is missing in the kernel")
+    assert (large["state"], large["message"]) == ("failed", waits["message"])  # a loop's second round alone may lack it
     assert [c["state"] for c in right["checks"]] == ["passed"]
 
 

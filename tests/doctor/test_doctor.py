@@ -21,6 +21,7 @@ from ascend_graph.compilation import compiler
 from ascend_graph.doctor import Finding, examine, examine_operators
 from ascend_graph.doctor.known_variables import KNOWN, nearly
 from ascend_graph.doctor.libraries import read_library
+from ascend_graph.doctor.operators import torch_symbols
 from ascend_graph.doctor.packages import packages
 from ascend_graph.doctor.variables import OWN, variables
 from ascend_graph.environment import toolkit_directory
@@ -515,6 +516,19 @@ def test_an_extension_that_was_compiled_against_another_torch(tmp_path: Path) ->
     assert "→ pip install --no-build-isolation" in result.stdout
     fine = library(tmp_path / "fine.so", "int g() { return 0; }")
     assert doctor(str(fine)).exit_code == 0
+
+
+def test_a_function_that_torch_npu_declares_and_does_not_export(tmp_path: Path) -> None:
+    symbol = "_ZN6at_npu6native13OpPreparation24convert_to_acl_data_typeERKN3c1010ScalarTypeE"
+    if symbol in torch_symbols():
+        pytest.skip("this torch_npu exports it")
+    path = library(tmp_path / "ext.so", f'extern "C" void f() __asm__("{symbol}");\nvoid g() {{ f(); }}\n')
+    result = doctor(str(path))
+    assert result.exit_code == 1
+    declared = "OpPreparation.h declares at_npu::native::OpPreparation::convert_to_acl_data_type, and no library"
+    assert f"{declared} of torch_npu exports it, so that compiling it again changes nothing" in result.stdout
+    assert "→ write the extension without it" in result.stdout
+    assert "→ pip install" not in result.stdout
 
 
 def test_operators_that_a_module_registers(tmp_path: Path) -> None:

@@ -95,6 +95,20 @@ def test_a_relation_that_is_right_up_to_a_block_is_refused(package: Path) -> Non
     assert "contradicts the InferShape" in refused
 
 
+def test_a_loaded_prototype_with_other_parameters_is_not_asked_by_position(package: Path) -> None:
+    printed = register(
+        package,
+        """
+        from ascend_graph.host.packages.author_shapes import author_function, author_shapes
+        text = "REG_OP(JudgedHalf).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT}))"
+        for attrs in ("", ".ATTR(mode, Int, 0)"):
+            prototype = ascend_graph.load_prototypes(f"{text}{attrs}.OP_END_FACTORY_REG(JudgedHalf)").prototypes[0]
+            print(json.dumps([author_function(prototype) is None, author_shapes(prototype) is None]))
+        """,
+    )
+    assert printed == [[False, False], [True, True]]
+
+
 def test_without_a_relation_the_author_is_asked_before_any_kernel_runs(answers: list[Any], package: Path) -> None:
     """The relation found from InferShape serves eager mode and metas; a file of relations comes before it."""
     (meta, infer_shape, shape), from_file = answers[4:]

@@ -82,6 +82,10 @@ def register(
         (prototype(attrs=".REQUIRED_ATTR(axis, Int)"), "required attr axis: Int is new"),
         (prototype(inputs=".INPUT(rate, TensorType({DT_FLOAT}))"), "required input rate is new"),
         (prototype().replace("ATTR(scale, Float, 1.0)", "ATTR(scale, Int, 1)"), "attr scale was Float and is Int"),
+        (
+            prototype().replace("ATTR(scale, Float, 1.0)", "ATTR(scale, Float, 2.0)"),
+            "attr scale had the default 1.0, now 2.0, which graphs take where a call leaves it out",
+        ),
     ],
 )
 def test_what_breaks_nodes_is_a_warning_with_both_versions(

@@ -18,6 +18,7 @@ from ascend_graph.binding.errors import CannMismatchError
 from ascend_graph.prototypes import OpPrototype, ParameterKind
 from ascend_graph.prototypes.catalog import process_catalog as prototype_catalog
 from ascend_graph.prototypes.diff import compare as compare_prototypes
+from ascend_graph.prototypes.writer import default_text
 from ascend_graph.sources.change import Effect, SourceChange
 from ascend_graph.sources.installed import made_with
 
@@ -69,10 +70,28 @@ def prototype_difference(prototype: OpPrototype) -> Difference | None:
     while kept and kept[-1].name not in own and kept[-1].kind is ParameterKind.OPTIONAL:
         kept.pop()
     op_type = prototype.op_type
+    # A node has the attrs that a call uses: the others get the installed default.
+    there = {a.name: a for a in installed.attrs}
+    other_defaults = [
+        (a, there[a.name])
+        for a in attrs
+        if a.default_known and a != there.get(a.name, a) and replace(there[a.name], default=a.default) == a
+    ]
+    settled = {a.name: b for a, b in other_defaults}
+    attrs = [settled.get(a.name, a) for a in attrs]
     changes = (
         *(
             SourceChange(op_type, Effect.CHANGES, f"{name} is not there, so that graphs cannot use it")
             for name in lacking
+        ),
+        *(
+            SourceChange(
+                op_type,
+                Effect.BREAKS,
+                f"attr {a.name} had the default {default_text(a)}, now {default_text(b)}, which graphs take where a call "
+                "leaves it out",
+            )
+            for a, b in other_defaults
         ),
         *(
             SourceChange(op_type, Effect.EXTENDS, f"optional input {p.name} is new")

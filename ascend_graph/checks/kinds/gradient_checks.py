@@ -47,7 +47,7 @@ def gradients(subject: Subject, sample: Sample, way: Way | None = None) -> tuple
         found = torch.autograd.grad(results, wanted, [_weights(t) for t in results], allow_unused=True)
     except (RuntimeError, NotImplementedError) as error:
         # Messages of torch for an operator without a formula or a gradient.
-        if re.search(r"derivative for \S+ is not implemented|has no gradient", str(error)):
+        if re.search(r"derivative for \S+ is not implemented|has no gradient|no autograd formula was", str(error)):
             raise NotApplicable(first_line(error)) from error
         raise
     subject.synchronize()

@@ -51,7 +51,22 @@ def author_function(prototype: OpPrototype) -> ShapeFunction | None:
     A package that was built here answers by its kernels' library, one that CANN built by its prototype library.
     """
     package = _package_of(prototype.op_type)
-    return prebuilt_function(prototype) if package is None else package_function(package, prototype)
+    if package is None:
+        return prebuilt_function(prototype)
+    return package_function(package, prototype) if _has_order_of(package, prototype) else None
+
+
+def _has_order_of(package: OperatorPackage, prototype: OpPrototype) -> bool:
+    """Return whether a prototype has the inputs, outputs and attrs of the package's own in the same order.
+
+    The package's functions take them by position, and a program may have loaded another definition.
+    """
+    from ascend_graph.host.packages.format import package_prototype
+
+    own = package_prototype(package.directory, prototype.op_type)
+    orders = [[(p.name, p.kind) for p in (*o.inputs, *o.outputs)] for o in (own, prototype)]
+    attrs = [[(a.name, a.type) for a in o.attrs] for o in (own, prototype)]
+    return orders[0] == orders[1] and attrs[0] == attrs[1]
 
 
 def package_function(package: OperatorPackage, prototype: OpPrototype) -> ShapeFunction | None:
@@ -92,7 +107,7 @@ def author_shapes(prototype: OpPrototype) -> tuple[str, Shapes, Mapping[str, Seq
     if package is None:
         return None
     relation = package.relation(op_type)
-    if relation is None and not package.infers_shapes(op_type):
+    if relation is None and not (package.infers_shapes(op_type) and _has_order_of(package, prototype)):
         return None
     branches: Mapping[str, Sequence[Any]] = {} if relation is None else compared_values(relation)
     if relation is None:

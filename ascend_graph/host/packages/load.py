@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.packages.format import LIBRARY, OperatorPackage, OperatorPackageError, open_package
+from ascend_graph.host.packages.format import (
+    LIBRARY,
+    OperatorPackage,
+    OperatorPackageError,
+    open_package,
+    package_prototype,
+)
 from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_kinds, output_sources, output_specs
 from ascend_graph.host.packages.python_kernels import (
     PythonOperator,
@@ -20,7 +26,7 @@ from ascend_graph.host.packages.python_kernels import (
     write_results,
     written_to,
 )
-from ascend_graph.prototypes import OpPrototype, ParameterKind, find_prototype, package_directories
+from ascend_graph.prototypes import OpPrototype, ParameterKind, package_directories
 
 if TYPE_CHECKING:
     from ascend_graph.host.kernels import HostKernel
@@ -83,7 +89,7 @@ def package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     """Return a package's kernel for a GE operator in the graph engine's form; the package's library is loaded."""
     from ascend_graph.host.kernels import HostKernel
 
-    prototype = find_prototype(op_type)
+    prototype = package_prototype(package.directory, op_type)  # that of its library, whatever the program has loaded
     function = package.python_function(op_type)
     by_running = package.relation(op_type) is None and function is not None
     operator = _PackagedOperator(package, prototype, None if function is None else python_operator(prototype, function))

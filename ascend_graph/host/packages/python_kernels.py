@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,21 @@ def references(prototype: OpPrototype) -> dict[str, int]:
     return found
 
 
+@contextmanager
+def _autograd_on_demand() -> Iterator[None]:
+    """Let a kernel differentiate under ``torch.enable_grad``; the dispatch keys of autograd are off where calls run."""
+    import torch
+
+    with torch.no_grad():
+        if torch.is_inference_mode_enabled():
+            yield
+            return
+        keys, key = torch._C.DispatchKeySet, torch._C.DispatchKey
+        off = torch._C._dispatch_tls_local_exclude_set() - (keys(key.AutogradFunctionality) | keys(key.ADInplaceOrView))
+        with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), off):
+            yield
+
+
 #: Function of inputs and attrs that returns every output in the prototype's order.
 PythonOperator = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]
 
@@ -42,7 +58,7 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
     op_type = prototype.op_type
 
     def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-        with PythonKernelCall():
+        with PythonKernelCall(), _autograd_on_demand():
             result = within_limit(f"{op_type}: the Python kernel", lambda: function(*inputs, **attrs))
         if only_list and isinstance(result, (tuple, list)) and not any(isinstance(r, (tuple, list)) for r in result):
             results: Sequence[Any] = (result,)

@@ -71,6 +71,7 @@ uint64_t environment_number(const char* name, uint64_t fallback) {
 using namespace ascend_graph::host;
 
 ACL_EXPORT int ascendgraphFail(int code, const char* message) { return fail(code, message); }
+ACL_EXPORT const char* ascendgraphKeptError() { return recent_error.c_str(); }
 ACL_EXPORT const char* ascendgraphRecentError() {
     has_been_read(recent_error);
     return recent_error.c_str();

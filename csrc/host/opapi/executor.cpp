@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -112,6 +113,42 @@ int no_number(const aclOpExecutor& executor, const aclScalar& scalar) {
                                               .c_str());
 }
 
+// The float whose bytes are the low half of a double with nothing above them: a caller that passes a float by
+// a pointer to a function of other parameters leaves such a double. No author means a number below 2.2e-314.
+std::optional<float> passed_as_float(double value) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (bits == 0 || bits >> 32 != 0) return std::nullopt;
+    const auto low = static_cast<uint32_t>(bits);
+    float number;
+    std::memcpy(&number, &low, sizeof number);
+    return std::isnormal(number) ? std::optional(number) : std::nullopt;
+}
+
+// Why the last first phase failed. torch_npu's EXEC_NPU_CMD_EXT does not look at its status, and calls the
+// second phase with a null executor, from another thread where there is a task queue.
+class LastRefusal {
+  public:
+    static void set(const char* op_type, const char* why) {
+        const std::lock_guard lock(mutex());
+        text() = std::string("aclnn") + op_type + "GetWorkspaceSize failed: " + why;
+    }
+    static std::string take() {
+        const std::lock_guard lock(mutex());
+        return std::exchange(text(), std::string());
+    }
+
+  private:
+    static std::mutex& mutex() {
+        static auto* const found = new std::mutex;
+        return *found;
+    }
+    static std::string& text() {
+        static auto* const found = new std::string;
+        return *found;
+    }
+};
+
 int add_nothing(aclOpExecutor& executor, const char* required_name) {
     if (required_name != nullptr) return executor.missing(required_name);
     executor.add(ValueKind::kAbsent);
@@ -169,7 +206,10 @@ ACL_EXPORT void* ascendgraphPreparedState(const aclOpExecutor* executor, int (*r
     return executor != nullptr && executor->prepared.run == run ? executor->prepared.state : nullptr;
 }
 
-ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) { delete executor; }
+ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) {
+    LastRefusal::set(executor->op_type, ascendgraphKeptError());
+    delete executor;
+}
 ACL_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     forget_collected(executor);
     if (executor != nullptr && executor->is_repeatable())
@@ -226,6 +266,15 @@ ACL_EXPORT int ascendgraphAddInt(aclOpExecutor* executor, int64_t value) {
     return 0;
 }
 ACL_EXPORT int ascendgraphAddFloat(aclOpExecutor* executor, double value) {
+    if (const std::optional<float> number = passed_as_float(value)) {
+        return ascendgraphFail(
+            kParamInvalid,
+            (std::string("aclnn") + executor->op_type + ": parameter " + std::to_string(executor->count + 1) +
+             " is a double, and the caller passed the float " + std::to_string(*number) +
+             ", of which a device makes a number near 0, silently; pass a double: EXEC_NPU_CMD converts "
+             "nothing")
+                .c_str());
+    }
     executor->add(ValueKind::kFloat).f = value;
     return 0;
 }
@@ -282,7 +331,12 @@ ACL_EXPORT int ascendgraphAddScalarListTensor(aclOpExecutor* executor, const acl
 }
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
-    if (executor == nullptr) return fail_null(kParamNullptr, "aclnn", "the executor");
+    if (executor == nullptr) {
+        const std::string why = LastRefusal::take();
+        if (why.empty()) return fail_null(kParamNullptr, "aclnn", "the executor");
+        return ascendgraphFail(kParamNullptr,
+                               (why + "; write what it asks for, and look at its status").c_str());
+    }
     if (executor->is_repeatable()) {
         if (const int error = one_run(executor)) return error;
     }

@@ -31,3 +31,11 @@ def accumulated(acc, x):
 def louder(x, *, dim, approximate, activate_left):
     gate, value = x.chunk(2, dim)
     return gate + value, gate * approximate
+
+
+def derived_cube(x, dy):
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        y = leaf * 1
+        y[:1].mul_(leaf[:1])  # a write through a view
+        return torch.autograd.grad(y * leaf * torch.where(leaf > 1, leaf, 1), leaf, dy)[0]

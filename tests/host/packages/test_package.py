@@ -52,6 +52,11 @@ REG_OP(WrongCount)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OUTPUT(y, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(WrongCount)
+REG_OP(DerivedCube)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .INPUT(dy, TensorType({DT_FLOAT}))
+    .OUTPUT(dx, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(DerivedCube)
 REG_OP(EveryKind)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OPTIONAL_INPUT(default, TensorType({DT_FLOAT}))
@@ -110,6 +115,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "Accumulated": python_kernels.accumulated,
             "Broken": python_kernels.broken,
             "WrongCount": python_kernels.wrong_count,
+            "DerivedCube": python_kernels.derived_cube,
             "EveryKind": kernel,
         },
         relations=RELATIONS,
@@ -175,14 +181,25 @@ def test_layout_is_that_of_an_installed_package(package: Path) -> None:
         assert f" aclnn{op}\n" in exported
 
 
-def test_graph_reaches_a_cpp_kernel_with_every_kind_of_parameter(package: Path) -> None:
+def in_another_order() -> str:
+    """Return the prototype of EveryKind with its attrs in the reverse order."""
+    lines = PROTOTYPES.partition("REG_OP(EveryKind)")[2].splitlines()
+    attrs = [line for line in lines if ".ATTR" in line]
+    rest = [line for line in lines if line not in attrs]
+    return "\n".join(["REG_OP(EveryKind)", *rest[:-1], *reversed(attrs), rest[-1]])
+
+
+@pytest.mark.parametrize("loaded", ["", in_another_order()], ids=["installed", "loaded in another order"])
+def test_graph_reaches_a_cpp_kernel_with_every_kind_of_parameter(package: Path, loaded: str) -> None:
     result = run(
         package,
-        """
+        f"""
+        import ascend_graph
+        ascend_graph.load_prototypes({loaded or PROTOTYPES!r})
         x = torch.arange(6.0).reshape(3, 2).npu()
         extra = [torch.full((1,), 7.0).npu(), torch.full((1,), 8.0).npu()]
         (y,) = run_node(
-            "EveryKind", {"x": x, "default": None, "more": extra}, ["y"], {"b": ge.attr.Bool(False)},
+            "EveryKind", {{"x": x, "default": None, "more": extra}}, ["y"], {{"b": ge.attr.Bool(False)}},
             [((16,), torch.float32)],
         )
         print(json.dumps(y.tolist()))
@@ -207,6 +224,27 @@ def test_graph_reaches_a_python_kernel_with_lists_optionals_and_two_outputs(pack
     )
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == [[15.0, 33.0], 5]
+
+
+def test_a_python_kernel_differentiates(package: Path) -> None:
+    """Autograd is off where eager calls, captures and graphs run."""
+    result = run(
+        package,
+        """
+        import ascend_graph
+        ascend_graph.register_op("DerivedCube", shape="x[*s], dy[*s] -> dx[*s]")
+        op = torch.ops.ascend.derived_cube
+        x = torch.tensor([1.0, 2.0]).npu()
+        print(op(x, x).tolist())
+        for backend in (torchair.get_npu_backend(), "npugraph_ex"):
+            torch._dynamo.reset()
+            print(torch.compile(lambda x, dy: op(x, dy), backend=backend)(x, x).tolist())
+        with torch.enable_grad():
+            print(op(x, x.detach().requires_grad_()).tolist(), op(x, x).requires_grad)
+        """,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.splitlines() == ["[3.0, 24.0]"] * 3 + ["[3.0, 24.0] False"]
 
 
 ACLNN = """
@@ -307,6 +345,58 @@ def test_aclnn_in_place_and_strided(package: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "0 0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
+
+
+@pytest.mark.parametrize("number", [1e-6, 0.0, 5e-320, 2.5])
+def test_a_float_in_the_place_of_a_double_is_refused(package: Path, number: float) -> None:
+    """EXEC_NPU_CMD of a float variable puts its bytes into the low half: a number near 0 for the function."""
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent(f"""
+        import struct
+        def call_norm(epsilon):
+            x, gamma, y, rstd = (torch.ones(n).npu() for n in ((2, 4), (4,), (2, 4), (2, 1)))
+            size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+            sized = api.aclnnRmsNormGetWorkspaceSize
+            error = sized(*(tensor(t) for t in (x, gamma)), ctypes.c_double(epsilon), *(tensor(t) for t in (y, rstd)),
+                          ctypes.byref(size), ctypes.byref(executor))
+            print(error, acl.aclGetRecentErrMsg().decode() if error else "")
+        call_norm({number})
+        call_norm(struct.unpack("d", struct.pack("fi", {number}, 0))[0])
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    right, wrong = result.stdout.splitlines()
+    assert right == "0 "
+    if number in (0.0, 5e-320):  # nothing tells it from the number
+        assert wrong == "0 "
+    else:
+        assert wrong.startswith(
+            f"161002 aclnnRmsNorm: parameter 3 is a double, and the caller passed the float {number:.6f}"
+        )
+
+
+def test_a_caller_that_ignores_the_first_status_gets_its_cause_from_the_second(package: Path) -> None:
+    """As torch_npu's EXEC_NPU_CMD_EXT does."""
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent("""
+        x, size, executor = torch.ones(2).npu(), ctypes.c_uint64(), ctypes.c_void_p()
+        for _ in range(2):
+            if _ == 0:
+                lib.aclnnAccumulateGetWorkspaceSize(tensor(x), None, ctypes.byref(size), ctypes.byref(executor))
+                acl.aclGetRecentErrMsg()
+            print(lib.aclnnAccumulate(None, ctypes.c_uint64(0), None, None), acl.aclGetRecentErrMsg().decode())
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    first, second = result.stdout.splitlines()
+    assert first.startswith("161001 aclnnAccumulateGetWorkspaceSize failed: ")
+    assert "x" in first
+    assert first.endswith("; write what it asks for, and look at its status")
+    assert second == "161001 aclnn: the executor is null; expected an address"
 
 
 def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:

@@ -19,6 +19,8 @@ extern "C" {
 int ascendgraphFail(int code, const char* message);
 // The calling thread's recent error without clearing it; "" if there is none.
 const char* ascendgraphRecentError(void);
+// The same, without saying that somebody has read it.
+const char* ascendgraphKeptError(void);
 
 // Runs `run(state)` in the order of `stream` (null: the default stream). While the stream captures, the work
 // is recorded instead and run by every replay. `destroy(state)` is called once, after the last run. Returns
