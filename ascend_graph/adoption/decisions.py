@@ -340,28 +340,16 @@ class _Decider:
         Raises:
             NoBindingError: There is no prototype, or it is not certain that the operator is the one.
         """
-        stated: dict[str, str] = {}
         if not self.schema.returns and not any(a.mutated for a in self.schema.arguments):
             raise NoBindingError("a GE graph drops a node that neither returns nor writes")
-        called = (
-            {}
-            if kernel is None
-            else {name: self.findings.bound(name) for name in self.findings.bound_by(kernel.function)}
-        )
         computing = None if kernel is None else kernel.function
+        names = () if kernel is None else self.findings.bound_by(kernel.function)
+        called = {name: self.findings.bound(name) for name in names}
         if len(called) == 1:
             (computing,) = called.values()
         if kernel is None or not isinstance(computing, CppFunction):
             if len(self.converters) == 1 and self.converters[0].op_type:
-                converter = self.converters[0]
-                prototype = self.known.prototype(converter.op_type)
-                if prototype is None:
-                    raise NoBindingError(
-                        f"no prototype of {converter.op_type}, which the converter at {converter.place} adds"
-                    )
-                self.evidence.append(f"converter: {converter.place}")
-                stated, constants = converter.pairs, converter.constants
-                return bind_to_prototype(self.schema, prototype, None, Outcome(), stated, constants), prototype
+                return self.bound_as_converted()
             raise NoBindingError(
                 "its kernel is not C++ that is found here" if kernel is None else "its kernel is Python"
             )
@@ -392,9 +380,18 @@ class _Decider:
             )
         if not any(called == name for called, _ in computed.calls):
             raise NoBindingError(f"the call of {name} is not one that is understood")
-        if self.converters:
-            stated = self.converters[0].pairs
+        stated = self.converters[0].pairs if self.converters else {}
         return bind_to_prototype(self.schema, prototype, function, computed, stated), prototype
+
+    def bound_as_converted(self) -> tuple[GeBinding, OpPrototype]:
+        """Return the binding that the author's only converter states."""
+        (converter,) = self.converters
+        prototype = self.known.prototype(converter.op_type)
+        if prototype is None:
+            raise NoBindingError(f"no prototype of {converter.op_type}, which the converter at {converter.place} adds")
+        self.evidence.append(f"converter: {converter.place}")
+        pairs, constants = converter.pairs, converter.constants
+        return bind_to_prototype(self.schema, prototype, None, Outcome(), pairs, constants), prototype
 
 
 def _canonical(schema: OpSchema) -> Any:

@@ -7,6 +7,7 @@ call.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ascend_graph.aclnn import AclnnFunction
@@ -15,7 +16,7 @@ from ascend_graph.aclnn.declaration import FIRST_PHASE
 from ascend_graph.aclnn.diff import compare as compare_functions
 from ascend_graph.aclnn.parser import parse_text
 from ascend_graph.binding.errors import CannMismatchError
-from ascend_graph.prototypes import OpPrototype, ParameterKind
+from ascend_graph.prototypes import Attr, OpPrototype, ParameterKind
 from ascend_graph.prototypes.catalog import process_catalog as prototype_catalog
 from ascend_graph.prototypes.diff import compare as compare_prototypes
 from ascend_graph.prototypes.writer import default_text
@@ -70,13 +71,7 @@ def prototype_difference(prototype: OpPrototype) -> Difference | None:
     while kept and kept[-1].name not in own and kept[-1].kind is ParameterKind.OPTIONAL:
         kept.pop()
     op_type = prototype.op_type
-    # A node has the attrs that a call uses: the others get the installed default.
-    there = {a.name: a for a in installed.attrs}
-    other_defaults = [
-        (a, there[a.name])
-        for a in attrs
-        if a.default_known and a != there.get(a.name, a) and replace(there[a.name], default=a.default) == a
-    ]
+    other_defaults = _other_defaults(attrs, installed)
     settled = {a.name: b for a, b in other_defaults}
     attrs = [settled.get(a.name, a) for a in attrs]
     changes = (
@@ -110,6 +105,16 @@ def prototype_difference(prototype: OpPrototype) -> Difference | None:
         changes,
         f'ascend_graph.load_prototypes("{installed.file}")  # instead of the other definition; or install the CANN that it is of',
     )
+
+
+def _other_defaults(attrs: Iterable[Attr], installed: OpPrototype) -> list[tuple[Attr, Attr]]:
+    """Return the attrs that differ from the installed ones in their default alone, which a node gets for those it lacks."""
+    there = {a.name: a for a in installed.attrs}
+    return [
+        (a, there[a.name])
+        for a in attrs
+        if a.default_known and a != there.get(a.name, a) and replace(there[a.name], default=a.default) == a
+    ]
 
 
 def function_difference(function: AclnnFunction, version: str | None = None) -> Difference | None:

@@ -12,10 +12,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.inference.calls import SIZES, CallSampler
-from ascend_graph.inference.domains import Domain, OperatorSignature, safe_name
 from ascend_graph.inference.functions.drawing import (
-    LARGE,
     any_inputs,
     other_inputs,
     random_attr,
@@ -26,7 +23,6 @@ from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.inference.running import KernelError, Returned, Run
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
-from ascend_graph.shapes import Relation
 from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Number of questions that are asked twice.
@@ -43,54 +39,6 @@ _BASES = 10
 
 #: Bytes before the question: its length and number.
 HEAD = 8
-
-
-class FunctionSampler(CallSampler):
-    """Random calls of a shape function: tensors without memory, of the dtypes that the prototype has."""
-
-    def __init__(self, signature: OperatorSignature, prototype: OpPrototype, rng: random.Random) -> None:
-        super().__init__(signature, rng)
-        self._dtypes = {safe_name(p.name): usable_dtypes(p.dtypes) for p in prototype.inputs}
-
-    def values(
-        self,
-        domain: Domain,
-        relation: Relation,
-        structure: int | None,
-        kinds: Mapping[str, str],
-        *,
-        mixed: bool = False,
-        sizes: Sequence[int] = SIZES,
-    ) -> dict[str, Any] | None:
-        """Draw the arguments of one call, at times with sizes beyond those that kernels are run with."""
-        if sizes is SIZES and self.rng.random() < 0.3:
-            sizes = LARGE
-        return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=sizes)
-
-    def kinds(self) -> Iterator[dict[str, str]]:
-        """Yield the only choice: the function does not look at elements."""
-        yield {t.name: "declared" for t in self.signature.required}
-
-    def kind_dtypes(self, name: str, kind: str) -> Sequence[torch.dtype]:
-        """Return the dtypes of an input in the prototype."""
-        return self._dtypes[name]
-
-    def dtype_choices(self, name: str, kind: str) -> Sequence[torch.dtype]:
-        """Return the dtypes of an input in the prototype."""
-        return self._dtypes[name]
-
-    def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
-        """Return dtype combinations, each often enough that attrs take several values with it."""
-        found = super().combinations(choices)
-        return (found * 8)[:80]
-
-    def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """Build a tensor without memory."""
-        return torch.empty(tuple(shape), dtype=dtype, device="meta")
-
-    def permuted(self, value: Any) -> Any:
-        """Return the tensors as they are: the function knows no strides."""
-        return value
 
 
 class FunctionCaller:

@@ -12,7 +12,8 @@ import torch
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
 from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
-from ascend_graph.inference.functions.questions import FunctionCaller, FunctionSampler
+from ascend_graph.inference.functions.questions import FunctionCaller
+from ascend_graph.inference.functions.sampler import FunctionSampler
 from ascend_graph.inference.functions.values import attr_argument
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.running import KernelError
