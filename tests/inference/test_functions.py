@@ -60,6 +60,14 @@ def blocks(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
     return (*leading, -(-last // 64)), inputs[0].dtype
 
 
+def scales(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """As norms do: one for each of the dimensions before those of the weight, of which only the number is asked."""
+    rank, inner = len(inputs[0].shape), len(inputs[1].shape)
+    if rank < inner:
+        raise ShapeFunctionError("ranks")
+    return (*inputs[0].shape[: rank - inner], *(1,) * inner), inputs[0].dtype
+
+
 CASES: list[tuple[Answer, str]] = [
     (matmul, "x[m, k], w[k, n] -> y[m, n]"),
     (lambda i, a: (i[0].shape, i[0].dtype), "x[*s] -> y[*s]"),
@@ -72,6 +80,7 @@ CASES: list[tuple[Answer, str]] = [
         lambda i, a: (() if a["mode"] == "sum" else i[0].shape, i[0].dtype),
         'x[*s] -> y[] if mode == "sum" else [*s]',
     ),
+    (scales, "x[*s, *t], w[*t] -> y[*s, *ones(t)]"),
     (blocks, "x[*s, n] -> y[*s, ceildiv(n, 64)]"),
     (lambda i, a: ((62, 31), i[0].dtype), "x[*s] -> y[62, 31]: x"),
     (lambda i, a: ((*i[0].shape, 24), i[0].dtype), "x[*s] -> y[*s, 24]: x"),

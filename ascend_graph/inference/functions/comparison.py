@@ -80,8 +80,8 @@ def input_with_more_dimensions(
 ) -> str:
     """Return an input of which the function takes one dimension more than the relation does, or an empty text.
 
-    A dimension is appended to inputs drawn from the relation. A function that reads sizes without asking for the rank
-    answers as before, which says nothing; one whose answer changes means the dimension.
+    A dimension is added to inputs drawn from the relation, of a size that occurs or another. A function that reads sizes
+    without asking for the rank answers as before, which says nothing; one whose answer changes means the dimension.
     """
     rng, prototype = random.Random(seed), function.prototype
     for _ in range(8):
@@ -92,11 +92,16 @@ def input_with_more_dimensions(
         for number, (parameter, spec) in enumerate(zip(prototype.inputs, drawn, strict=True)):
             if not isinstance(spec, InputSpec) or spec.values is not None:
                 continue
-            longer = [*drawn[:number], replace(spec, shape=(*spec.shape, 7)), *drawn[number + 1 :]]
-            if answer_of_relation(relation, prototype, longer, attrs) is None:
-                after = _asked(function, ask, longer, attrs)
-                if after is not None and after != before:
-                    return parameter.name
+            sizes = dict.fromkeys((7, 1, 2, *(size for s in drawn if isinstance(s, InputSpec) for size in s.shape)))
+            appended, prepended = (
+                [[*drawn[:number], replace(spec, shape=shape), *drawn[number + 1 :]] for shape in shapes]
+                for shapes in ([(*spec.shape, size) for size in sizes], [(size, *spec.shape) for size in sizes])
+            )
+            if any(answer_of_relation(relation, prototype, one, attrs) for one in (*appended, *prepended)):
+                continue
+            after = [_asked(function, ask, one, attrs) for one in appended]
+            if any(one is not None and one != before for one in after):
+                return parameter.name
     return ""
 
 
