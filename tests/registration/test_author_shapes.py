@@ -312,3 +312,31 @@ def test_a_type_attr_is_read_as_a_dtype_or_as_a_number(read: str, tmp_path: Path
     assert found.exit_code == 0, found.output
     relation = "x[n] -> y[rows, 8 * n // rows]: float32 if out == float32 else int32 where rows >= "
     assert f'register_op("Unpacked", shape=\'{relation}' in found.output
+
+
+@pytest.mark.slow
+def test_outputs_may_have_the_dtype_of_the_first_input_by_rule(tmp_path: Path) -> None:
+    """Of two rules the later one holds."""
+    for name in ("op_graph", "op_host"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "op_graph" / "kept_proto.h").write_text(
+        "REG_OP(Kept).INPUT(x, TensorType({DT_FLOAT, DT_INT8})).INPUT(w, TensorType({DT_FLOAT}))\n"
+        ".OUTPUT(y, TensorType({DT_FLOAT, DT_INT8})).OP_END_FACTORY_REG(Kept)\n"
+    )
+    source = tmp_path / "op_host" / "kept_infershape.cpp"
+    source.write_text(
+        """#include "register/op_impl_registry.h"
+        static ge::graphStatus Shape(gert::InferShapeContext* context) {
+            std::cerr << "asked" << std::endl;
+            *context->GetOutputShape(0) = *context->GetInputShape(0);
+            return ge::GRAPH_SUCCESS;
+        }
+        static ge::graphStatus Dtype(gert::InferDataTypeContext* context) {
+            return context->SetOutputDataType(0, ge::DT_FLOAT);
+        }
+        IMPL_OP_INFERSHAPE(Kept).InferShape(Shape).InferDataType(Dtype).InferOutDataTypeSameWithFirstInput();
+        """
+    )
+    found = CliRunner().invoke(main, ["infer", str(source)])
+    assert found.exit_code == 0, found.output
+    assert "register_op(\"Kept\", shape='x[*s] -> y[*s]')" in found.output

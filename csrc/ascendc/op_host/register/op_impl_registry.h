@@ -6,6 +6,7 @@
 // What CANN's header brings along, and sources rely on.
 #include <functional>
 #include <initializer_list>
+#include <iostream>  // sources of InferShape functions take it from here
 #include <map>
 #include <memory>
 #include <set>
@@ -80,6 +81,17 @@ class OpImplRegisterV2 {
     OpImplRegisterV2& InferDataType(OpImplKernelRegistry::InferDataTypeKernelFunc function) {
         functions_->infer_dtype = function;
         return *this;
+    }
+    // Every output has the dtype of the first input; of this and InferDataType the last one holds.
+    OpImplRegisterV2& InferOutDataTypeSameWithFirstInput() {
+        return InferDataType([](InferDataTypeContext* context) -> ge::graphStatus {
+            if (context->GetComputeNodeInputNum() == 0) return ge::GRAPH_FAILED;
+            const ge::DataType dtype = context->GetInputDataType(0);
+            if (dtype == ge::DT_UNDEFINED) return ge::GRAPH_FAILED;
+            for (size_t i = 0; i < context->GetComputeNodeOutputNum(); ++i)
+                if (context->SetOutputDataType(i, dtype) != ge::GRAPH_SUCCESS) return ge::GRAPH_FAILED;
+            return ge::GRAPH_SUCCESS;
+        });
     }
     OpImplRegisterV2& InputsDataDependency(std::initializer_list<int32_t> inputs) {
         functions_->data_inputs.insert(inputs.begin(), inputs.end());
