@@ -244,6 +244,20 @@ def test_a_function_that_hangs_is_named_with_the_call(monkeypatch: pytest.Monkey
         infer_from_function(function(hang))
 
 
+def test_a_function_that_hangs_for_scalars_is_asked_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that sets dimensions while there are fewer than the input has, less one, of an unsigned number."""
+
+    def hang(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        if not inputs[0].shape:
+            time.sleep(60)
+        return inputs[0].shape[:-1], inputs[0].dtype
+
+    monkeypatch.setattr(isolation, "ANSWER_LIMIT", 0.2)
+    found = infer_from_function(function(hang))
+    assert str(found.relation) == "x[*s, n] -> y[*s]"
+    assert found.strides == ("the function does not answer for a scalar in time",)
+
+
 @pytest.mark.parametrize(
     ("answer", "options", "message"),
     [

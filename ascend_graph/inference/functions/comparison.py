@@ -81,7 +81,8 @@ def input_with_more_dimensions(
     """Return an input of which the function takes one dimension more than the relation does, or an empty text.
 
     A dimension is added to inputs drawn from the relation, of a size that occurs or another. A function that reads sizes
-    without asking for the rank answers as before, which says nothing; one whose answer changes means the dimension.
+    without asking for the rank answers as before, which says nothing but of a scalar; one whose answer changes means the
+    dimension.
     """
     rng, prototype = random.Random(seed), function.prototype
     for _ in range(8):
@@ -100,7 +101,7 @@ def input_with_more_dimensions(
             if any(answer_of_relation(relation, prototype, one, attrs) for one in (*appended, *prepended)):
                 continue
             after = [_asked(function, ask, one, attrs) for one in appended]
-            if any(one is not None and one != before for one in after):
+            if any(one is not None and (one != before or not spec.shape) for one in after):
                 return parameter.name
     return ""
 
@@ -120,7 +121,7 @@ def isolated_agreement(relation: Relation, function: ShapeFunction, count: int, 
     Raises:
         InferenceError: The function ended the process, or did not answer in time.
     """
-    return in_fork(lambda ask: agreement(relation, function, count, seed=seed, ask=ask), function)
+    return in_fork(lambda asked, ask: agreement(relation, asked, count, seed=seed, ask=ask), function)
 
 
 def answer_of_relation(

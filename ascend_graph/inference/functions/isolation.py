@@ -11,13 +11,14 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ascend_graph.inference.functions.questions import HEAD, shown
 from ascend_graph.inference.results import InferenceError
-from ascend_graph.prototypes import OpPrototype
-from ascend_graph.shapes.functions import ShapeFunction
+from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Processor seconds that a search may take, and seconds that one answer may take.
 SEARCH_LIMIT, ANSWER_LIMIT = 3.0, 5.0
@@ -29,12 +30,49 @@ _IDLE = bytes(4)
 T = TypeVar("T")
 
 
-def in_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFunction) -> T:
-    """Run work in a fork of this process; the child leaves each question in shared memory before it asks.
+class UnansweredError(InferenceError):
+    """Error of a function that did not answer in time; ``scalars`` are the inputs that had no dimension."""
+
+    def __init__(self, message: str, scalars: frozenset[int]) -> None:
+        super().__init__(message)
+        self.scalars = scalars
+
+
+def in_fork(work: Callable[[ShapeFunction, Callable[[bytes], None]], T], function: ShapeFunction) -> T:
+    """Run work with a function in a fork of this process, and again without scalars if it does not answer one.
+
+    Many functions count down from the number of dimensions less one, which for a scalar has no end.
 
     Raises:
         InferenceError: The work raised it, or the child crashed or did not end.
     """
+    never: frozenset[int] = frozenset()
+    while True:
+        try:
+            return _in_one_fork(partial(work, _without_scalars(function, never)), function)
+        except UnansweredError as error:
+            if error.scalars <= never:
+                raise
+            never |= {min(error.scalars - never)}
+
+
+def _without_scalars(function: ShapeFunction, inputs: frozenset[int]) -> ShapeFunction:
+    """Return the function with some inputs of which it is not asked for scalars."""
+
+    def call(given: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Answer]:
+        if any(n in inputs for n in _scalars(given)):
+            raise ShapeFunctionError("it does not answer for a scalar in time")
+        return function.call(given, attrs)
+
+    return replace(function, call=call) if inputs else function
+
+
+def _scalars(inputs: Sequence[Any]) -> frozenset[int]:
+    return frozenset(n for n, spec in enumerate(inputs) if isinstance(spec, InputSpec) and not spec.shape)
+
+
+def _in_one_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFunction) -> T:
+    """Run work in a fork; the child leaves each question in shared memory before it asks."""
     with mmap.mmap(-1, _QUESTION) as memory:
         reading, writing = os.pipe()
         with warnings.catch_warnings():
@@ -61,20 +99,22 @@ def in_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFunctio
             return result  # type: ignore[no-any-return]
         code = os.waitstatus_to_exitcode(status)
         how = "did not answer in time" if data is None else _ending(code)
-        raise InferenceError(
-            f"{function.source} {how}{_last_question(function.prototype, memory)}; correct it, or give shape="
-        )
+        asked = _last_question(memory)
+        of = f" of {shown(function.prototype, *asked)}" if asked else ""
+        message = f"{function.source} {how}{of}; correct it, or give shape="
+        if data is None:
+            raise UnansweredError(message, _scalars(asked[0]) if asked else frozenset())
+        raise InferenceError(message)
 
 
 def _ending(code: int) -> str:
     return f"ended the process by {signal.Signals(-code).name}" if code < 0 else f"ended the process with status {code}"
 
 
-def _last_question(prototype: OpPrototype, memory: mmap.mmap) -> str:
+def _last_question(memory: mmap.mmap) -> tuple[Sequence[Any], Mapping[str, Any]] | None:
+    """Return the inputs and attrs of the last question, or None before the first."""
     length = int.from_bytes(memory[:4], "little")
-    if not length:
-        return ""
-    return f" of {shown(prototype, *pickle.loads(memory[HEAD : HEAD + length]))}"
+    return pickle.loads(memory[HEAD : HEAD + length]) if length else None
 
 
 def _received(reading: int, memory: mmap.mmap) -> bytes | None:

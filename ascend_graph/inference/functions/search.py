@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 
@@ -43,7 +42,14 @@ def infer_from_function(
     """
     if not isolated:
         return _search(function, seed, time_limit, lambda question: None)
-    return in_fork(partial(_search, function, seed, time_limit), function)
+
+    def search(asked: ShapeFunction, ask: Callable[[bytes], None]) -> Inferred:
+        found = _search(asked, seed, time_limit, ask)
+        if asked is function:
+            return found
+        return replace(found, strides=(*found.strides, f"{function.source} does not answer for a scalar in time"))
+
+    return in_fork(search, function)
 
 
 def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable[[bytes], None]) -> Inferred:
