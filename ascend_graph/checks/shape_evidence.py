@@ -222,7 +222,7 @@ def _torch_source(
             raise ShapeFunctionError(f"{source}: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from None
         return _described(prototype, result, inputs, source)
 
-    return ShapeFunction(prototype, source, answer)
+    return ShapeFunction(prototype, source, answer, needs_memory=device != "meta")
 
 
 def _described(prototype: OpPrototype, result: Any, inputs: Sequence[Any], source: str) -> list[InferredOutput | None]:

@@ -59,6 +59,7 @@ class ShapeFunction:
         texts: Strings that its source compares with, mostly values of attrs.
         data_inputs: Inputs whose values it reads.
         says_dtypes: True if it says the dtypes of the outputs.
+        needs_memory: True if it is a kernel, which computes its outputs.
     """
 
     prototype: OpPrototype
@@ -67,3 +68,4 @@ class ShapeFunction:
     texts: tuple[str, ...] = ()
     data_inputs: tuple[str, ...] = ()
     says_dtypes: bool = True
+    needs_memory: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ascend_graph.dispatch.meta_dtypes import TORCH
-from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, from_relation
+from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, drawn_sizes, from_relation
 from ascend_graph.inference.functions.isolation import in_fork
 from ascend_graph.inference.functions.questions import called, flat_specs, shown, text_of, with_declared_dtypes
 from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
@@ -56,7 +56,10 @@ def agreement(
         if compared >= count:
             break
         attrs = drawn_attrs(function, relation, rng)
-        drawn = from_relation(relation, prototype, attrs, rng) if number % 2 == 0 else any_inputs(prototype, rng)
+        sizes = drawn_sizes(function, rng)
+        drawn = (
+            any_inputs(prototype, rng, sizes) if number % 2 else from_relation(relation, prototype, attrs, rng, sizes)
+        )
         if drawn is None:
             continue
         mine = answer_of_relation(relation, prototype, drawn, attrs)
@@ -87,7 +90,7 @@ def input_with_more_dimensions(
     rng, prototype = random.Random(seed), function.prototype
     for _ in range(8):
         attrs = drawn_attrs(function, relation, rng)
-        drawn = from_relation(relation, prototype, attrs, rng)
+        drawn = from_relation(relation, prototype, attrs, rng, drawn_sizes(function, rng))
         if drawn is None or (before := _asked(function, ask, drawn, attrs)) is None:
             continue
         for number, (parameter, spec) in enumerate(zip(prototype.inputs, drawn, strict=True)):

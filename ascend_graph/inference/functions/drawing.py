@@ -30,13 +30,16 @@ from ascend_graph.shapes.functions import InputSpec, ShapeFunction
 def draw_call(
     function: ShapeFunction, relations: Sequence[Relation], rng: random.Random
 ) -> tuple[list[Any], dict[str, Any]] | None:
-    """Return inputs and attrs of a call, mostly one that some relation takes; None if a few tries find none."""
+    """Return inputs and attrs of a call that a kernel can make too, mostly one that some relation takes.
+
+    None if a few tries find none.
+    """
     chosen = rng.choice(relations) if relations else None
     attrs = drawn_attrs(function, chosen, rng)
     if chosen and rng.random() < 0.8:
-        inputs = from_relation(chosen, function.prototype, attrs, rng)
+        inputs = from_relation(chosen, function.prototype, attrs, rng, _SMALL)
         return None if inputs is None else (inputs, attrs)
-    return any_inputs(function.prototype, rng), attrs
+    return any_inputs(function.prototype, rng, _SMALL), attrs
 
 
 def drawn_attrs(function: ShapeFunction, relation: Relation | None, rng: random.Random) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def reshaped(given: Any, shape: tuple[int, ...]) -> Any:
     return [replace(one, shape=shape) for one in given] if isinstance(given, list) else replace(given, shape=shape)
 
 
-def other_inputs(parameter: Parameter, given: Any, rng: random.Random) -> Iterator[Any]:
+def other_inputs(parameter: Parameter, given: Any, rng: random.Random, sizes: Sequence[int]) -> Iterator[Any]:
     """Yield an input with other sizes, ranks and dtypes, and without it if it is optional."""
     is_list = parameter.kind is ParameterKind.DYNAMIC
     if given is None:
@@ -100,7 +103,7 @@ def other_inputs(parameter: Parameter, given: Any, rng: random.Random) -> Iterat
         shape[:-1],
         (*shape[:-1], 1),
         tuple(rng.choice(_SMALL) for _ in shape),
-        tuple(rng.choice(LARGE) for _ in shape),
+        tuple(rng.choice(sizes) for _ in shape),
     ]
     for other in shapes:
         yield reshaped(given, other)
@@ -128,14 +131,14 @@ def is_countable(shapes: Iterable[Any]) -> bool:
     return all(math.prod(shape) <= _MOST for shape in each)
 
 
-def _sizes(rng: random.Random) -> tuple[int, ...]:
-    return LARGE if rng.random() < 0.3 else _SMALL
+def drawn_sizes(function: ShapeFunction, rng: random.Random) -> tuple[int, ...]:
+    """Return the sizes to choose from in one call of a function."""
+    return LARGE if rng.random() < 0.3 and not function.needs_memory else _SMALL
 
 
-def any_inputs(prototype: OpPrototype, rng: random.Random) -> list[Any]:
-    """Return tensors of any ranks and sizes; often some have the same shape, and at times all of them."""
+def any_inputs(prototype: OpPrototype, rng: random.Random, sizes: Sequence[int]) -> list[Any]:
+    """Return tensors of any ranks, and of sizes to choose from; often some have the same shape, and at times all."""
     rank = rng.randint(0, 5)
-    sizes = _sizes(rng)
     shape = tuple(rng.choice(sizes) for _ in range(rank))
     alike = rng.choice((0.5, 0.5, 1))
     inputs: list[Any] = []
@@ -165,7 +168,7 @@ def _drawn_dtypes(prototype: OpPrototype, rng: random.Random) -> list[DataType]:
 
 
 def from_relation(
-    relation: Relation, prototype: OpPrototype, attrs: Mapping[str, Any], rng: random.Random
+    relation: Relation, prototype: OpPrototype, attrs: Mapping[str, Any], rng: random.Random, sizes: Sequence[int]
 ) -> list[Any] | None:
     """Return inputs that a relation takes with these attrs, or None if some tries find none."""
     from ascend_graph.shapes import RelationError
@@ -177,7 +180,7 @@ def from_relation(
         for name, value in relation_attrs(relation, prototype, attrs).items()
     }
     try:
-        found = sample(relation, named, rng, optional=optional, sizes=_sizes(rng), tries=6)
+        found = sample(relation, named, rng, optional=optional, sizes=sizes, tries=6)
     except (RelationSampleError, RelationError, TypeError, KeyError):
         return None
     if not is_countable(found.shapes.values()):

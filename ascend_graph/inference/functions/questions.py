@@ -14,6 +14,7 @@ import torch
 
 from ascend_graph.inference.functions.drawing import (
     any_inputs,
+    drawn_sizes,
     other_inputs,
     random_attr,
     random_attrs,
@@ -82,7 +83,7 @@ class FunctionCaller:
         found = {p.name for p in prototype.inputs[:1]}
         for number, parameter in enumerate(prototype.inputs):
             for inputs, attrs, answer in bases:
-                others = list(other_inputs(parameter, inputs[number], rng))
+                others = list(other_inputs(parameter, inputs[number], rng, drawn_sizes(self._function, rng)))
                 if any(
                     self._answer([*inputs[:number], other, *inputs[number + 1 :]], attrs) != answer for other in others
                 ):
@@ -112,7 +113,7 @@ class FunctionCaller:
         """Yield calls with answers: tensors of one shape, then of any shapes."""
         prototype = self._function.prototype
         for number in range(_BASES * 12):
-            inputs = any_inputs(prototype, rng)
+            inputs = any_inputs(prototype, rng, drawn_sizes(self._function, rng))
             if number % 3 != 2:
                 shape = tuple(rng.choice((2, 4, 6, 8, 16)) for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 4, 5))))
                 inputs = [reshaped(given, shape) for given in inputs]

@@ -13,15 +13,17 @@ from ascend_graph.inference.calls import SIZES, CallSampler
 from ascend_graph.inference.domains import Domain, OperatorSignature, safe_name
 from ascend_graph.inference.functions.drawing import LARGE
 from ascend_graph.inference.functions.values import usable_dtypes
-from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.functions import ShapeFunction
 
 
 class FunctionSampler(CallSampler):
     """Random calls of a shape function: tensors without memory, of the dtypes that the prototype has."""
 
-    def __init__(self, signature: OperatorSignature, prototype: OpPrototype, rng: random.Random) -> None:
+    def __init__(self, signature: OperatorSignature, function: ShapeFunction, rng: random.Random) -> None:
         super().__init__(signature, rng)
+        self._large = not function.needs_memory
+        prototype = function.prototype
         self._dtypes = {safe_name(p.name): usable_dtypes(p.dtypes) for p in prototype.inputs}
 
     def values(
@@ -35,7 +37,7 @@ class FunctionSampler(CallSampler):
         sizes: Sequence[int] = SIZES,
     ) -> dict[str, Any] | None:
         """Draw the arguments of one call, at times with sizes beyond those that kernels are run with."""
-        if sizes is SIZES and self.rng.random() < 0.3:
+        if self._large and sizes is SIZES and self.rng.random() < 0.3:
             with contextlib.suppress(RuntimeError):  # more elements than torch counts
                 return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=LARGE)
         return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=sizes)

@@ -64,7 +64,7 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
     relevant = caller.relevant(random.Random(seed))
     for given in _presences(prototype, relevant):
         signature = function_signature(function, caller.dtype_attrs, given, relevant)
-        sampler = FunctionSampler(signature, prototype, random.Random(seed))
+        sampler = FunctionSampler(signature, function, random.Random(seed))
         try:
             found = Search(signature, caller, random.Random(seed), sampler).run()
         except InferenceError as error:
