@@ -60,8 +60,11 @@ def _without_scalars(function: ShapeFunction, inputs: frozenset[int]) -> ShapeFu
     """Return the function with some inputs of which it is not asked for scalars."""
 
     def call(given: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Answer]:
-        if any(n in inputs for n in _scalars(given)):
-            raise ShapeFunctionError("it does not answer for a scalar in time")
+        if refused := sorted(inputs & _scalars(given)):
+            name = function.prototype.inputs[refused[0]].name
+            raise ShapeFunctionError(
+                f"{function.source}: {name} has no dimension, and it does not answer in time; give {name} one or more"
+            )
         return function.call(given, attrs)
 
     return replace(function, call=call) if inputs else function
