@@ -31,6 +31,12 @@ def rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(at, tl.load(x_ptr + tl.arange(0, BLOCK)))
 
 
+@triton.jit
+def named_rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = y_ptr + tl.arange(0, BLOCK)
+    tl.store(value=tl.load(x_ptr + tl.arange(0, BLOCK)), pointer=at)
+
+
 @torch.library.impl("mine::put", "PrivateUse1")
 def put(x, cache):
     y = torch.empty_like(x)
@@ -74,6 +80,7 @@ def adopt_put(adopted: Adopt, body: str) -> Decision:
         "torch_npu.npu_scatter_nd_update_(cache, x, y)\nreturn y",
         "dist.all_reduce(cache)\nreturn y",
         "rows[(1,)](x, cache, 4, BLOCK=4)\nreturn y",
+        "named_rows[(1,)](x, cache, 4, BLOCK=4)\nreturn y",
         "if x.dim() > 1:\n    cache = cache.clone()\ncache.zero_()\nreturn y",
         "def inner(one):\n    one.zero_()\ninner(cache)\nreturn y",
         "z = [cache]\nz[0].zero_()\nreturn y",

@@ -35,6 +35,8 @@ _COLLECTIVES = frozenset(
 _MARKS = RESHAPING | {"requires_grad_", "share_memory_", "retain_grad_"}
 #: Stores of Triton, whose first argument is a pointer or a descriptor.
 _STORES = frozenset({"store", "store_tensor_descriptor"})
+#: Names of their parameter that is written.
+_STORED = frozenset({"pointer", "desc"})
 
 
 def python_writes(function: PythonFunction, lists: set[int], findings: Findings, known: Known) -> Writes:
@@ -136,10 +138,13 @@ class _Walker:
         self.held = {name: union(held.get(name, set()) for held in after) for name in names}
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
-        pairs = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
-        if pairs and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
-            taken = [self.memory(one) for one in value.elts]  # type: ignore[attr-defined]
-            for one, held in zip(target.elts, taken, strict=True):  # type: ignore[attr-defined]
+        if (
+            isinstance(target, ast.Tuple | ast.List)
+            and isinstance(value, ast.Tuple | ast.List)
+            and len(target.elts) == len(value.elts)
+        ):
+            taken = [self.memory(one) for one in value.elts]
+            for one, held in zip(target.elts, taken, strict=True):
                 self.give(one, held)
             return
         self.give(target, self.memory(value))
@@ -197,8 +202,11 @@ class _Walker:
                 if held:
                     self.result.problems.setdefault(text, set()).update(held)
         elif self.context.triton and (last in _STORES or last.startswith("atomic_")):
-            descriptor = isinstance(node.func, ast.Attribute) and self.memory(node.func.value)
-            self.write(node.func.value if descriptor else node.args[0])  # type: ignore[attr-defined]
+            stored = [*node.args, *(one.value for one in node.keywords if one.arg in _STORED)]
+            if isinstance(node.func, ast.Attribute) and self.memory(node.func.value):
+                stored.insert(0, node.func.value)
+            for one in stored[:1]:
+                self.write(one)
         elif isinstance(node.func, ast.Attribute) and _writes(last):
             self.result.written |= self.owner(node, node.func)
         elif last in _COLLECTIVES and ast.unparse(node.func).startswith(("dist.", "torch.distributed.")):
