@@ -128,8 +128,9 @@ class ReturnSearch:
         lines = []
         for order in (followed, sorted(followed)):
             chosen = dict(zip(by_relation, order, strict=True))
-            names = [self.prototype.outputs[chosen.get(n, r.output)].name for n, r in enumerate(returns)]  # type: ignore[index]
-            lines.append(f"arguments={{{RETURNS!r}: {tuple(names)!r}}}")
+            places = (chosen.get(n, r.output) for n, r in enumerate(returns))
+            names = tuple(None if place is None else self.prototype.outputs[place].name for place in places)
+            lines.append(f"arguments={{{RETURNS!r}: {names!r}}}")
         return (
             "its returns have no names; they are taken in the relation's order, which is not the prototype's. "
             f"Write: {lines[0]} if the eager kernel returns them so, or {lines[1]} if it returns them in the prototype's order"
