@@ -79,6 +79,10 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     return [rng.randint(1, 4) for _ in range(rng.randint(0, 2))] + list(shape)
 
 
+#: Integers that are drawn for attrs without a role.
+USUAL_INTEGERS = frozenset((-1, 0, 1, 2, 3, 4, 5, 6, 8))
+
+
 def attr_value(attr: AttrArgument, rng: random.Random, length: int) -> Any:
     """Draw a value of an attr by its kind; ``length`` is that of lists."""
     if attr.optional and rng.random() < 0.4:

@@ -67,13 +67,17 @@ class CallSampler:
         """Return the dtypes to try for an input that ran as a kind."""
         return dtype_choices(kind)
 
+    def plain(self, domain: Domain) -> dict[str, Any]:
+        """Draw values of the attrs that have no role in a domain."""
+        return plain_values(self.signature, domain, self.rng)
+
     def readable(self, domain: Domain) -> bool:
         """Return whether the shape language can read a domain's patterns.
 
         Of several groups in one tensor, all but one must be known.
         """
         try:
-            plain = plain_values(self.signature, domain, self.rng)
+            plain = self.plain(domain)
             sample(
                 domain.relation(""),
                 plain | {n: guessed(r, self.rng) for n, r in domain.roles.items()},
@@ -103,7 +107,7 @@ class CallSampler:
             if number == 6 and domain.where and sizes is SIZES:
                 sizes = ROUND
             # Where axes come from attrs, and attrs from ranks, each is chosen in turn until they agree.
-            plain = plain_values(self.signature, domain, self.rng)
+            plain = self.plain(domain)
             guess = plain | {name: guessed(role, self.rng) for name, role in domain.roles.items()}
             try:
                 found = sample(relation, guess, self.rng, sizes=sizes, structure=structure, tries=20)

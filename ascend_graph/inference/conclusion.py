@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ascend_graph.inference.attr_draws import USUAL_INTEGERS
 from ascend_graph.inference.calls import KINDS, SIZES, attr_dtypes
 from ascend_graph.inference.domains import Domain, neighbors
 from ascend_graph.inference.dtype_rules import Call, dtype_rules
@@ -22,12 +24,13 @@ from ascend_graph.inference.observed import (
     same_strides,
     shapes_of,
     valid,
+    with_like,
 )
 from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred
 from ascend_graph.inference.running import Returned, Run
 from ascend_graph.inference.solver import Observation, ShapeAlternatives, Solver, bounds, restrictions, selectors
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import Like, Name, bound_names
+from ascend_graph.shapes.syntax import bound_names
 
 #: Keywords of a condition, which are not names.
 _WORDS = {"is", "not", "or", "and", "None", "in"}
@@ -83,6 +86,7 @@ class Conclusions:
                 )
             return None
         shapes = [e[0] for e in explained]
+        self.try_integers(shapes, evidence)
         self.harmless = set()
         for tensor in self.signature.tensors:
             if tensor.optional and not tensor.is_list:
@@ -220,13 +224,19 @@ class Conclusions:
         demands += [f"{name} is None" for name in absent]
         for attr in self.signature.attrs:
             # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
-            if attr.kind == "int" and any(
-                c.startswith((f"{attr.name} ==", f"{attr.name} in")) for e in explained for c in e.conditions
-            ):
-                seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
+            if attr.kind == "int" and _selects(attr.name, explained):
+                tried = (o.attrs for o in observations), (values for values, _ in self.experiments.seen)
+                seen = sorted({a[attr.name] for a in itertools.chain(*tried) if a[attr.name] is not None})
                 demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
         inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
         return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
+
+    def try_integers(self, explained: Sequence[ShapeAlternatives], evidence: DomainRuns) -> None:
+        """Run calls with all usual values of the integers that select alternatives."""
+        for attr in self.signature.attrs:
+            if attr.kind == "int" and _selects(attr.name, explained):
+                for value in sorted(USUAL_INTEGERS):
+                    self.experiments.call({**evidence.values[value % len(evidence.values)], attr.name: value})
 
     def changes_nothing(self, name: str, relation: Relation, evidence: DomainRuns) -> bool:
         """Return whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
@@ -371,24 +381,16 @@ class Conclusions:
                 continue
             for tensor in self.signature.required:
                 if not tensor.is_list and all(is_like(r, v[tensor.name]) for v, r in found):
-                    relation = _like(relation, number, tensor.name)
+                    relation = with_like(relation, number, tensor.name)
                     break
             else:
                 notes.append(f"the strides of {name} are not always contiguous: {odd.strides} for {odd.shape}")
         return relation, notes
 
 
-def _like(relation: Relation, number: int, source: str) -> Relation:
-    """Return the relation with one output as ``like source``."""
-    tensor = relation.output_tensors[number]
-    (alternative,) = tensor.alternatives if len(tensor.alternatives) == 1 else (None,)
-    if alternative is None:
-        return relation
-    first = relation.inputs[0]
-    dtype = alternative.dtype if alternative.dtype is not None else Name(first) if first != source else None
-    outputs = list(relation.output_tensors)
-    outputs[number] = replace(tensor, alternatives=(replace(alternative, shape=Like(Name(source)), dtype=dtype),))
-    return parse_relation(str(replace(relation, output_tensors=tuple(outputs))))
+def _selects(attr: str, explained: Sequence[ShapeAlternatives]) -> bool:
+    """Return whether values of an integer attr select alternatives."""
+    return any(c.startswith((f"{attr} ==", f"{attr} in")) for e in explained for c in e.conditions)
 
 
 def _output(name: str, explanation: ShapeAlternatives, dtype: str, is_list: bool) -> str:

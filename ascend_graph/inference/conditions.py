@@ -81,6 +81,7 @@ def _candidates(names: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], Te
         if a.startswith("rank("):
             for bound in (1, 2, 3, 4, 5):
                 yield f"{a} <= {bound}", (a,), lambda r, a=a, b=bound: (v := r[a]) is None or v <= b  # type: ignore[misc]
+                yield f"{a} >= {bound}", (a,), lambda r, a=a, b=bound: (v := r[a]) is None or v >= b  # type: ignore[misc]
     for a, b in itertools.permutations(names, 2):
         if a.startswith("rank(") and b.startswith("rank("):
             yield f"{a} >= {b}", (a, b), lambda r, a=a, b=b: _both(r, a, b, lambda x, y: x >= y)  # type: ignore[misc]

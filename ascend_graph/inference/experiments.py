@@ -102,7 +102,8 @@ class Experiments:
                     evidence, relation, structure, wanted, attempts=24, sizes=ROUND
                 ):
                     never = structure
-                    if not structure and not domain.where and not self.some(evidence, relation, 1, 1, attempts=30):
+                    # A group may need some dimensions: what is pooled has two or three.
+                    if not structure and not domain.where and not self.any_runs(evidence, relation):
                         break
             # Every flag and every axis that may be absent doubles the cases to be told apart.
             cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
@@ -125,6 +126,10 @@ class Experiments:
         elif len(evidence.observations) < RUNS // 2:
             evidence.failed = "too few runs"
         return evidence
+
+    def any_runs(self, evidence: DomainRuns, relation: Relation) -> bool:
+        """Return whether a structure after the first runs; without one the domain is not looked at any further."""
+        return any(self.some(evidence, relation, n, 1, attempts=30 if n == 1 else 4) > 0 for n in range(1, STRUCTURES))
 
     def some(
         self,

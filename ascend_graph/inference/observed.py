@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ import torch
 from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference.domains import OperatorSignature
 from ascend_graph.inference.running import Returned
-from ascend_graph.shapes import Relation, RelationError, ShapeError
+from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
+from ascend_graph.shapes.syntax import Like, Name
 
 
 def refusal(relation: Relation, signature: OperatorSignature, values: Mapping[str, Any]) -> str:
@@ -117,3 +119,16 @@ def is_like(output: Returned, source: torch.Tensor) -> bool:
 def listed(value: Any) -> list[Any]:
     """Return a list as it is, and another value as a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def with_like(relation: Relation, number: int, source: str) -> Relation:
+    """Return the relation with one output as ``like source``."""
+    tensor = relation.output_tensors[number]
+    (alternative,) = tensor.alternatives if len(tensor.alternatives) == 1 else (None,)
+    if alternative is None:
+        return relation
+    first = relation.inputs[0]
+    dtype = alternative.dtype if alternative.dtype is not None else Name(first) if first != source else None
+    outputs = list(relation.output_tensors)
+    outputs[number] = replace(tensor, alternatives=(replace(alternative, shape=Like(Name(source)), dtype=dtype),))
+    return parse_relation(str(replace(relation, output_tensors=tuple(outputs))))

@@ -14,12 +14,14 @@ from ascend_graph.inference.conclusion import Conclusions
 from ascend_graph.inference.domains import Domain, OperatorSignature, constraints, domains, restored
 from ascend_graph.inference.dtype_rules import dtype_holds
 from ascend_graph.inference.experiments import DomainRuns, Experiments
+from ascend_graph.inference.functions.branches import joined as joined_relation
 from ascend_graph.inference.observed import valid
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.running import Caller
 from ascend_graph.inference.solver import Solver, selectors
 from ascend_graph.inference.survey import PatternSurvey
 from ascend_graph.inference.templates import dtype_candidates
+from ascend_graph.shapes.errors import RelationError
 
 
 class Search:
@@ -54,11 +56,16 @@ class Search:
                 found = self.conclusions.conclude(evidence)
                 if found is not None:
                     candidates.append((limits, evidence.domain, found))
-                    settled |= not any("rank(" in condition for condition in evidence.domain.where)
+                    joined = self.by_rank(candidates)
+                    if joined is not None and not joined.refused:
+                        return joined
+                    # One tensor has few patterns; those for other numbers of dimensions are tried, too.
+                    some_ranks = found.narrow and len(self.signature.required) == 1
+                    settled |= not some_ranks and not any("rank(" in c for c in evidence.domain.where)
                     if not limits and not found.refused:
                         return found
             if candidates:
-                return self.widest(candidates)
+                return self.by_rank(candidates) or self.widest(candidates)
             if ran:  # what holds for other kinds only would be wrong for these
                 break
         raise self.refusal()
@@ -76,6 +83,30 @@ class Search:
             return limits, ranks, found.refused, -len(domain.dims)
 
         return min(judged, key=grade)[2]
+
+    def by_rank(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred | None:
+        """Return one relation for the only tensor's numbers of dimensions of which a candidate speaks each, if that is wider."""
+        if len(self.signature.required) != 1 or self.signature.required[0].is_list:
+            return None
+        (tensor,) = self.signature.required
+        ranks: dict[tuple[int], Inferred] = {}
+        for limits, domain, found in candidates:
+            if not limits and not domain.roles and not set("*.") & set(domain.inputs):
+                ranks.setdefault((domain.inputs.count(",") + 1,), found)
+        if len(ranks) < 2:
+            return None
+        try:
+            relation = joined_relation(
+                (f"rank({tensor.name})",), {rank: found.relation for rank, found in sorted(ranks.items())}
+            )
+        except RelationError:
+            return None
+        best = self.widest(candidates)
+        domain = Domain(", ".join(map(str, relation.input_tensors)))
+        together = self.conclusions.found(relation, domain, best.strides)
+        if together.refused >= best.refused or self.conclusions.contradiction(relation)[0]:
+            return None
+        return together
 
     def domains(self, kinds: Mapping[str, str]) -> Iterator[Domain]:
         """Yield the domains to try: first those that a survey found, then the family that every operator gets."""

@@ -40,6 +40,8 @@ class InferredOutput:
 
     shape: tuple[int, ...]
     dtype: DataType | None
+    #: False if it has no dimensions and the function may have left it so.
+    is_set: bool = field(default=True, compare=False)
 
 
 #: Output of a call: a tensor, a list of tensors, or None if it is absent.

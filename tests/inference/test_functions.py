@@ -32,15 +32,15 @@ BODY = """
         .OP_END_FACTORY_REG(AskedOp)
 """
 (PROTOTYPE,) = parse_text(BODY).prototypes
-Answer = Callable[[Sequence[Any], Mapping[str, Any]], tuple[tuple[int, ...], DataType | None]]
+Answer = Callable[[Sequence[Any], Mapping[str, Any]], tuple[Any, ...]]
 
 
 def function(answer: Answer, texts: tuple[str, ...] = ("sum",), **options: Any) -> ShapeFunction:
     """Return the shape function of AskedOp that answers by a Python function."""
 
     def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
-        shape, dtype = answer(inputs, attrs)
-        return [InferredOutput(tuple(shape), dtype)]
+        shape, dtype, *rest = answer(inputs, attrs)
+        return [InferredOutput(tuple(shape), dtype, *rest)]
 
     return ShapeFunction(PROTOTYPE, "the function", call, texts, **options)
 
@@ -66,6 +66,56 @@ def scales(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
     if rank < inner:
         raise ShapeFunctionError("ranks")
     return (*inputs[0].shape[: rank - inner], *(1,) * inner), inputs[0].dtype
+
+
+def turned(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """A product whose second operand a flag turns."""
+    x, w = inputs[0].shape, inputs[1].shape
+    if len(x) != 2 or len(w) != 2 or x[1] != w[1 if attrs["flag"] else 0]:
+        raise ShapeFunctionError("x and w do not fit")
+    return (x[0], w[0 if attrs["flag"] else 1]), inputs[0].dtype
+
+
+def channels(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """Sums of all but the channels, which a layout has last or second."""
+    shape = inputs[0].shape
+    if attrs["mode"] not in ("keep", "sum") or len(shape) < 2:
+        raise ShapeFunctionError("mode or shape")
+    return (shape[1 if attrs["mode"] == "sum" else -1],), inputs[0].dtype
+
+
+def by_rank(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """Blocks of rows, of the matrix or of each."""
+    shape = inputs[0].shape
+    if len(shape) not in (2, 3):
+        raise ShapeFunctionError("rank")
+    return (-(-shape[0] // 4), shape[1]) if len(shape) == 2 else (shape[0], -(-shape[2] // 4), 7), inputs[0].dtype
+
+
+def pooled(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    shape = inputs[0].shape
+    if len(shape) not in (4, 5):
+        raise ShapeFunctionError("rank")
+    return (*shape[:2], *(1 for _ in shape[2:])), inputs[0].dtype
+
+
+BRANCHES: list[tuple[Answer, str]] = [
+    (turned, "x[n, k], w[m, k] if flag else [k, m] -> y[n, m]"),
+    (channels, 'x[n, m, *s] if mode == "sum" else [*s, m] -> y[m]'),
+    (
+        by_rank,
+        "x[m, n] if rank(x) == 2 else [m, n, k] -> y[ceildiv(m, 4), n] if rank(x) == 2 else [m, ceildiv(k, 4), 7]",
+    ),
+    (pooled, "x[b, c, *s] -> y[b, c, *ones(s)] where rank(x) >= 4"),
+]
+
+
+@pytest.mark.parametrize(("answer", "relation"), BRANCHES)
+def test_inputs_that_flags_layouts_and_ranks_arrange_are_found(answer: Answer, relation: str) -> None:
+    found = infer_from_function(function(answer), isolated=False).relation
+    assert not agreement(parse_relation(relation), function(answer), 40, seed=3).differing
+    checked = agreement(found, function(answer), 200, seed=4)
+    assert (checked.differing, checked.refused_by_relation) == ((), 0), str(found)
 
 
 CASES: list[tuple[Answer, str]] = [
@@ -258,10 +308,35 @@ def test_a_function_that_hangs_for_scalars_is_asked_without_them(monkeypatch: py
     assert found.strides == ("the function does not answer for a scalar in time",)
 
 
+def test_a_scalar_that_is_set_is_one() -> None:
+    assert str(infer_from_function(function(lambda i, a: ((), i[0].dtype)), isolated=False).relation) == "x[*s] -> y[]"
+
+
+def test_the_attr_n_beside_a_list_is_its_length() -> None:
+    (prototype,) = parse_text(
+        """
+        REG_OP(Summed)
+            .DYNAMIC_INPUT(x, TensorType({DT_FLOAT}))
+            .OUTPUT(y, TensorType({DT_FLOAT}))
+            .REQUIRED_ATTR(N, Int)
+            .OP_END_FACTORY_REG(Summed)
+        """
+    ).prototypes
+
+    def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
+        assert attrs["N"] == len(inputs[0])
+        if len({one.shape for one in inputs[0]}) > 1:
+            raise ShapeFunctionError("shapes")
+        return [InferredOutput(inputs[0][0].shape, inputs[0][0].dtype)]
+
+    found = infer_from_function(ShapeFunction(prototype, "the function", call), isolated=False)
+    assert str(found.relation) == "x[i][*s] -> y[*s]"
+
+
 @pytest.mark.parametrize(
     ("answer", "options", "message"),
     [
-        (lambda i, a: ((), i[0].dtype), {}, "does not set the shape of output y"),
+        (lambda i, a: ((), i[0].dtype, False), {}, "does not set the shape of output y"),
         (lambda i, a: (i[0].shape, i[0].dtype), {"data_inputs": ("w",)}, "reads the values of w"),
         (
             lambda i, a: ((sum(n * n * n for n in i[0].shape) + 7,), i[0].dtype),

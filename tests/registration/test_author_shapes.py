@@ -340,3 +340,30 @@ def test_outputs_may_have_the_dtype_of_the_first_input_by_rule(tmp_path: Path) -
     found = CliRunner().invoke(main, ["infer", str(source)])
     assert found.exit_code == 0, found.output
     assert "register_op(\"Kept\", shape='x[*s] -> y[*s]')" in found.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sets", [True, False])
+def test_a_scalar_is_told_from_a_shape_that_is_not_set(sets: bool, tmp_path: Path) -> None:
+    for name in ("op_graph", "op_host"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "op_graph" / "normed_proto.h").write_text(
+        "REG_OP(Normed).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT}))\n"
+        ".OUTPUT(norm, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Normed)\n"
+    )
+    source = tmp_path / "op_host" / "normed_infershape.cpp"
+    source.write_text(
+        f"""#include "register/op_impl_registry.h"
+        static ge::graphStatus Shape(gert::InferShapeContext* context) {{
+            *context->GetOutputShape(0) = *context->GetInputShape(0);
+            {"context->GetOutputShape(1)->SetDimNum(0);" if sets else ""}
+            return ge::GRAPH_SUCCESS;
+        }}
+        IMPL_OP_INFERSHAPE(Normed).InferShape(Shape);
+        """
+    )
+    found = CliRunner().invoke(main, ["infer", str(source)])
+    if sets:
+        assert "register_op(\"Normed\", shape='x[*s] -> y[*s], norm[]')" in found.output
+    else:
+        assert "does not set the shape of output norm" in found.output

@@ -166,14 +166,15 @@ def specs_of(answers: Sequence[Sequence[int]], what: str) -> list[InferredOutput
     """
     found = []
     for number, answer in enumerate(answers):
-        shape = tuple(answer[2 : 2 + answer[1]])
+        rank = answer[1]  # -1 for what the function makes a scalar, 0 for what it may have left alone
+        shape = tuple(answer[2 : 2 + max(rank, 0)])
         if any(size < 0 for size in shape):
             raise ShapeFunctionError(
                 f"{what} left the shape of output {number} unknown: {list(shape)}; it depends on values. Give shape=",
                 by_value=True,
             )
         dtype = DataType(answer[0])
-        found.append(InferredOutput(shape, None if dtype is DataType.UNDEFINED else dtype))
+        found.append(InferredOutput(shape, None if dtype is DataType.UNDEFINED else dtype, rank != 0))
     return found
 
 

@@ -91,7 +91,7 @@ def _library_spec(
     prototype: OpPrototype, name: str, dtype: int, rank: int, sizes: Sequence[int]
 ) -> tuple[tuple[int, ...], DataType] | None:
     """Decode one output of InferShape and InferDataType; return None if it is absent: no elements and no dtype."""
-    shape = tuple(sizes[:rank])
+    shape = tuple(sizes[: max(rank, 0)])  # -1 of a scalar
     if DataType(dtype) is not DataType.UNDEFINED:
         return shape, DataType(dtype)
     if shape == (0,):

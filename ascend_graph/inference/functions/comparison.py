@@ -10,8 +10,9 @@ from typing import Any
 from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, drawn_sizes, from_relation
 from ascend_graph.inference.functions.isolation import in_fork
-from ascend_graph.inference.functions.questions import called, flat_specs, shown, text_of, with_declared_dtypes
+from ascend_graph.inference.functions.questions import called, with_declared_dtypes
 from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
+from ascend_graph.inference.functions.wording import flat_specs, shown, text_of
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError

@@ -16,7 +16,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ascend_graph.inference.functions.questions import HEAD, shown
+from ascend_graph.inference.functions.questions import HEAD
+from ascend_graph.inference.functions.wording import shown
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ascend_graph.inference.functions.drawing import (
     reshaped,
 )
 from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, usable_dtypes
+from ascend_graph.inference.functions.wording import answer_text, flat_specs, run_text, shown
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.inference.running import KernelError, Returned, Run
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
@@ -49,15 +51,19 @@ class FunctionCaller:
 
     def __init__(self, function: ShapeFunction, ask: Callable[[bytes], None], time_limit: float) -> None:
         self._function, self._ask = function, ask
+        self._limit = time_limit
         self._until = time.process_time() + time_limit
+        #: Flags and texts with the values that the function takes, and those of them that decide what it takes.
+        self.branching: dict[str, tuple[Any, ...]] = {}
+        self.deciding: dict[str, tuple[Any, ...]] = {}
         self.runs = 0
         self.last_error = ""
         self.notes: list[str] = []
         self._answers: dict[Any, Run] = {}
         self._first: list[tuple[Mapping[str, Any], Run]] = []
         self._fixed: Mapping[str, Any] = {}
-        #: Outputs that had dimensions, or were absent, in some answer.
-        self._with_dimensions: set[int] = set()
+        #: Outputs that were set, or absent, in some answer.
+        self._set: set[int] = set()
         prototype = function.prototype
         self._fresh = [p.name not in prototype.in_place for p in prototype.outputs]
         self.dtype_attrs = self._find_dtype_attrs()
@@ -77,8 +83,8 @@ class FunctionCaller:
             if (again := self._answer(inputs, attrs)) != answer:
                 call = shown(prototype, inputs, attrs)
                 raise InferenceError(
-                    f"{self._function.source} must be deterministic: of {call} it made {_texts(answer)} first, then "
-                    f"{_texts(again)}"
+                    f"{self._function.source} must be deterministic: of {call} it made {answer_text(answer)} first, then "
+                    f"{answer_text(again)}"
                 )
         found = {p.name for p in prototype.inputs[:1]}
         for number, parameter in enumerate(prototype.inputs):
@@ -97,17 +103,50 @@ class FunctionCaller:
                     found.add(attr.name)
                     break
         self._check_sets_shapes()
+        self.deciding = self._deciding(bases, found)
         self.names = [name for name in self.names if name in found]
         self._fixed = self._plain_call()
         return frozenset(found)
 
+    def _deciding(self, bases: Sequence[Any], relevant: Container[str]) -> dict[str, tuple[Any, ...]]:
+        """Return the flags and texts of which some values let the function answer calls that others do not, with them.
+
+        They decide what inputs look like: ``transpose`` and ``layout``, not ``keepdim``. Texts that it never takes are left out.
+        """
+        found: dict[str, tuple[Any, ...]] = {}
+        for attr in self._function.prototype.attrs:
+            if attr.name not in relevant or attr.type not in (AttrType.BOOL, AttrType.STRING):
+                continue
+            argument = attr_argument(attr, self._function.texts)
+            values = (
+                (True, False) if attr.type is AttrType.BOOL else tuple(dict.fromkeys((attr.default, *argument.choices)))
+            )
+            answers = [
+                [self._answer(inputs, {**attrs, attr.name: value}) is not None for value in values]
+                for inputs, attrs, _ in bases
+            ]
+            taken = [any(column) for column in zip(*answers, strict=True)]
+            if sum(taken) > 1:
+                differ = any(len(set(itertools.compress(row, taken))) > 1 for row in answers)
+                self.branching[attr.name] = tuple(itertools.compress(values, taken))
+                if differ:
+                    found[attr.name] = self.branching[attr.name]
+        return found
+
+    def with_attrs(self, values: Mapping[str, Any]) -> FunctionCaller:
+        """Return a caller of the same function that gives some attrs these values."""
+        other = copy.copy(self)
+        other.names = [name for name in self.names if name not in values]
+        other._fixed = {**self._fixed, **values}
+        other._answers, other._first, other.runs = {}, [], 0
+        other._until = time.process_time() + self._limit / 2
+        return other
+
     def _check_sets_shapes(self) -> None:
-        """Raise InferenceError if an output is a scalar in every answer: many functions return and set nothing."""
+        """Raise InferenceError if no answer sets an output: many functions return and set nothing."""
         for number, parameter in enumerate(self._function.prototype.outputs):
-            if self._fresh[number] and number not in self._with_dimensions:
-                raise InferenceError(
-                    f"{self._function.source} {UNSET} of output {parameter.name}, or it is a scalar for every input. Write shape="
-                )
+            if self._fresh[number] and number not in self._set:
+                raise InferenceError(f"{self._function.source} {UNSET} of output {parameter.name}. Write shape=")
 
     def _bases(self, rng: random.Random) -> Iterator[tuple[list[Any], dict[str, Any], Any]]:
         """Yield calls with answers: tensors of one shape, then of any shapes."""
@@ -128,8 +167,7 @@ class FunctionCaller:
         except ShapeFunctionError as error:
             self._note_error(error, inputs, attrs)
             return None
-        shaped = (n for n, output in enumerate(outputs) if output is None or any(s.shape for s in flat_specs(output)))
-        self._with_dimensions.update(shaped)
+        self._set.update(n for n, o in enumerate(outputs) if o is None or any(one.is_set for one in flat_specs(o)))
         return with_declared_dtypes(self._function.prototype, inputs, outputs)
 
     def _plain_call(self) -> dict[str, Any]:
@@ -172,7 +210,7 @@ class FunctionCaller:
                 raise InferenceError(
                     f"{self._function.source} must be deterministic: of "
                     f"{shown(self._function.prototype, *self._specs(values))} "
-                    f"it made {_answer(before)} first, then {_answer(after)}"
+                    f"it made {run_text(before)} first, then {run_text(after)}"
                 )
 
     def _find_dtype_attrs(self) -> dict[str, tuple[torch.dtype, ...]]:
@@ -239,10 +277,19 @@ def called(
     function: ShapeFunction, ask: Callable[[bytes], None], inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> Sequence[Answer]:
     """Call the function, and say before and after what it is asked."""
+    attrs = {**attrs, **_list_lengths(function.prototype, inputs)}
     ask(pickle.dumps((inputs, attrs)))
     outputs = function.call(inputs, attrs)
     ask(b"")
     return outputs
+
+
+def _list_lengths(prototype: OpPrototype, inputs: Sequence[Any]) -> dict[str, int]:
+    """Return the value of the attr that GE's prototypes of one list name ``N``: its number of tensors."""
+    lengths = [len(given) for given in inputs if isinstance(given, list)]
+    if len(lengths) != 1:
+        return {}
+    return {a.name: lengths[0] for a in prototype.attrs if a.name == "N" and a.type is AttrType.INT}
 
 
 def _key(value: Any) -> Any:
@@ -328,40 +375,3 @@ def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) 
     if output.dtypes:
         return DataType(output.dtypes[0])
     return DataType(given[0][1].dtype) if given else DataType.FLOAT
-
-
-def shown(prototype: OpPrototype, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> str:
-    """Return a call as text: the shapes of its inputs, and the attrs that differ from their defaults."""
-    texts = []
-    for parameter, spec in zip(prototype.inputs, inputs, strict=True):
-        if spec is None:
-            continue
-        each = [spec] if isinstance(spec, InputSpec) else spec
-        texts.append(", ".join(f"{parameter.name}[{', '.join(map(str, s.shape))}]" for s in each))
-    defaults = {a.name: a.default for a in prototype.attrs}
-    texts += [f"{name}={value!r}" for name, value in attrs.items() if value != defaults.get(name)]
-    return ", ".join(texts)
-
-
-def _texts(answer: Any) -> str:
-    if answer is None:
-        return "an error"
-    return ", ".join(map(text_of, answer))
-
-
-def _answer(run: Run) -> str:
-    if run.error:
-        return f"an error ({run.error})"
-    return ", ".join("none" if o is None else str(o) for o in run.outputs)
-
-
-def flat_specs(output: Answer) -> list[InferredOutput]:
-    """Return the tensors of an output: none, one, or those of a list."""
-    if output is None:
-        return []
-    return [output] if isinstance(output, InferredOutput) else list(output)
-
-
-def text_of(output: Answer) -> str:
-    """Return an output as text: ``[2, 3]``, two of them for a list, or ``none``."""
-    return ", ".join(f"[{', '.join(map(str, spec.shape))}]" for spec in flat_specs(output)) or "none"

@@ -42,6 +42,16 @@ class FunctionSampler(CallSampler):
                 return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=LARGE)
         return super().values(domain, relation, structure, kinds, mixed=mixed, sizes=sizes)
 
+    def plain(self, domain: Domain) -> dict[str, Any]:
+        """Draw values of the attrs that have no role in a domain, at times the default of each that has one.
+
+        Some functions take no other value, of several attrs.
+        """
+        values = super().plain(domain)
+        if self.rng.random() < 0.3:
+            values |= {a.name: a.default for a in self.signature.attrs if a.has_default and a.name in values}
+        return values
+
     def kinds(self) -> Iterator[dict[str, str]]:
         """Yield the only choice: the function does not look at elements."""
         yield {t.name: "declared" for t in self.signature.required}

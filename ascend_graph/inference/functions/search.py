@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
+from ascend_graph.inference.functions.branches import infer_branches
 from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
 from ascend_graph.inference.functions.questions import FunctionCaller
@@ -64,41 +66,76 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
     relevant = caller.relevant(random.Random(seed))
     for given in _presences(prototype, relevant):
         signature = function_signature(function, caller.dtype_attrs, given, relevant)
-        sampler = FunctionSampler(signature, function, random.Random(seed))
-        try:
-            found = Search(signature, caller, random.Random(seed), sampler).run()
-        except InferenceError as error:
-            reasons.append(str(error))
-            continue
-        except KernelError as error:
-            raise InferenceError(str(error)) from None
-        relation = _in_prototype_names(found.relation, prototype)
-        narrow = [p.name for p in prototype.inputs if f"{p.name} is None" in str(relation)]
-        if narrow and not given:
-            reasons.append(f"the answers change with {', '.join(narrow)}")
-            continue
-        caller.check_determinism()
-        checked = agreement(relation, function, 60, seed=seed + 1, ask=ask)
-        if checked.differing:
-            reasons.append(f"{relation} differs on other inputs: {checked.differing[0]}")
-            continue
-        # Half of the calls are drawn from the relation, which refuses none of them.
-        if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
-            reasons.append(f"{relation} refuses most of the inputs that the function answers")
-            continue
-        longer = input_with_more_dimensions(relation, function, seed=seed + 2, ask=ask)
-        if longer:
-            reasons.append(f"{relation} refuses inputs that the function answers: {longer} may have more dimensions")
-            continue
-        unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
-        narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
-        notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
-        return replace(found, relation=relation, narrower="", strides=notes)
+        for attempt in _attempts(function, signature, caller, seed):
+            try:
+                found = attempt()
+            except InferenceError as error:
+                reasons.append(str(error))
+                continue
+            except KernelError as error:
+                raise InferenceError(str(error)) from None
+            relation = _in_prototype_names(found.relation, prototype)
+            reason = _objection(function, signature, relation, given, seed, ask, caller)
+            if reason:
+                reasons.append(reason)
+                continue
+            unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
+            narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
+            notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
+            return replace(found, relation=relation, narrower="", strides=notes)
     caller.check_determinism()
     raise InferenceError(
         f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions; "
         "give shape=: " + "; ".join(reasons or ["it answered none"]) + "".join(f"; {note}" for note in caller.notes)
     )
+
+
+def _objection(
+    function: ShapeFunction,
+    signature: OperatorSignature,
+    relation: Relation,
+    given: frozenset[str],
+    seed: int,
+    ask: Callable[[bytes], None],
+    caller: FunctionCaller,
+) -> str:
+    """Return what speaks against a relation that was found, on fresh inputs, or an empty text."""
+    narrow = [p.name for p in function.prototype.inputs if f"{p.name} is None" in str(relation)]
+    if narrow and not given:
+        return f"the answers change with {', '.join(narrow)}"
+    caller.check_determinism()
+    checked = agreement(relation, function, 60, seed=seed + 1, ask=ask)
+    if checked.differing:
+        return f"{relation} differs on other inputs: {checked.differing[0]}"
+    # Half of the calls are drawn from the relation, which refuses none of them.
+    if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
+        return f"{relation} refuses most of the inputs that the function answers"
+    longer = input_with_more_dimensions(relation, function, seed=seed + 2, ask=ask)
+    return f"{relation} refuses inputs that the function answers: {longer} may have more dimensions" if longer else ""
+
+
+def _attempts(
+    function: ShapeFunction, signature: OperatorSignature, caller: FunctionCaller, seed: int
+) -> list[Callable[[], Inferred]]:
+    """Return searches: with all values of all attrs, and with each value of flags and texts apart.
+
+    The second is the first one if such attrs decide what the inputs look like.
+    """
+
+    def search(signature: OperatorSignature, attrs: Mapping[str, Any]) -> Inferred:
+        asked = caller.with_attrs(attrs) if attrs else caller
+        sampler = FunctionSampler(signature, function, random.Random(seed))
+        return Search(signature, asked, random.Random(seed), sampler).run()
+
+    def whole() -> Inferred:
+        return search(signature, {})
+
+    def apart() -> Inferred:
+        return infer_branches(signature, caller.deciding or caller.branching, search)
+
+    if not caller.branching:
+        return [whole]
+    return [apart, whole] if caller.deciding else [whole, apart]
 
 
 def _check_answerable(function: ShapeFunction) -> None:

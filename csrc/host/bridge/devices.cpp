@@ -42,6 +42,8 @@ constexpr std::array kGuests{
     Guest{"aten::fill", "value", true},
     Guest{"aten::fill_", "value", true},
     Guest{"aten::where", "", true},
+    Guest{"aten::addcmul", "tensor2", true},
+    Guest{"aten::addcmul_", "tensor2", true},
     Guest{"aten::bernoulli_", "p", false},
     Guest{"aten::linspace", "", true},
     Guest{"aten::logspace", "", true},
@@ -67,8 +69,9 @@ constexpr std::array kGuests{
 // TensorIterator, tell which.)
 constexpr std::array kMoreIterated{"aten::floor_divide"sv, "aten::floor_divide_"sv, "aten::rsub"sv,
                                    "aten::mse_loss"sv, "aten::smooth_l1_loss"sv};
-constexpr std::array kNotIterated{"aten::addcdiv"sv, "aten::addcdiv_"sv, "aten::clamp"sv,
-                                  "aten::clamp_"sv,  "aten::equal"sv,    "aten::native_dropout_backward"sv};
+constexpr std::array kNotIterated{
+    "aten::addcdiv"sv, "aten::addcdiv_"sv, "aten::clamp"sv, "aten::clamp_"sv,
+    "aten::equal"sv,   "aten::addcmul"sv,  "aten::addcmul_"sv, "aten::native_dropout_backward"sv};
 
 template <typename List>
 bool contains(const List& names, std::string_view name) {

@@ -32,6 +32,7 @@
 #include "ascend_graph/kernel_context.h"
 #include "ascend_graph/log.h"
 #include "ascend_graph/program_output.h"
+#include "ascend_graph/scalar_outputs.h"
 #include "ascendc_host/internal/runtime.h"
 #include "graph/utils/type_utils.h"
 
@@ -105,7 +106,7 @@ class Operator {
     // numbers of inputs, attrs and outputs, then these. What it leaves out at the end is absent.
     void launch(const Value* values);
 
-    // Writes dtype, rank and sizes of each output, as int64, into the tensors after inputs and attrs.
+    // Writes dtype, rank (-1 for what the function makes a scalar) and sizes of each output, as int64, into the tensors after inputs and attrs.
     void infer(const Value* values, size_t count) {
         const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
         if (count != inputs + attrs + definition_.outputs.size())
@@ -132,12 +133,18 @@ class Operator {
         if (status != ge::GRAPH_SUCCESS)
             fail(kInferShapeFailed, "the InferShape function returned " + failure_text(status));
         infer_dtypes(node, arguments);
+        const std::vector<bool> scalar = scalar_outputs(node, [&] {
+            call_author(kInferShapeFailed, type_ + ": the InferShape function", definition_, node,
+                        [&] { status = functions_.infer_shape(&shapes); });
+            take_logged_errors();
+            return status == ge::GRAPH_SUCCESS;
+        });
         for (size_t i = 0; i < definition_.outputs.size(); ++i) {
             const gert::Tensor& output = *node.outputs.at(i);
             const gert::Shape& shape = output.GetOriginShape();
             int64_t* target = values[inputs + attrs + i].tensors->as<int64_t>();
             *target++ = output.GetDataType();
-            *target++ = static_cast<int64_t>(shape.GetDimNum());
+            *target++ = scalar[i] ? kScalarRank : static_cast<int64_t>(shape.GetDimNum());
             for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) {
                 if (shape[axis] < 0) {
                     fail(kInferShapeFailed, "the InferShape function left dimension " + std::to_string(axis) +

@@ -8,6 +8,7 @@
 #include "ascend_graph/attr_values.h"
 #include "ascend_graph/host_kernel.h"
 #include "ascend_graph/log.h"
+#include "ascend_graph/scalar_outputs.h"
 #include "ascendc_host/internal/runtime.h"
 #include "ascendc_host_launch.h"
 #include "register/op_impl_registry.h"
@@ -89,7 +90,7 @@ __attribute__((visibility("default"))) size_t ascendgraphShapeFunctions(char* te
 }
 
 // `values` are those of all inputs, then of all attrs; `counts` the numbers of tensors of each output. Writes
-// dtype (DT_UNDEFINED where no function says it), rank and sizes of each tensor.
+// dtype (DT_UNDEFINED where no function says it), rank (-1 for what it makes a scalar) and sizes of each tensor.
 __attribute__((visibility("default"))) int ascendgraphInferShapes(const char* op_type, const Value* values,
                                                                   size_t inputs, size_t attrs, size_t outputs,
                                                                   const size_t* counts, int64_t* answer,
@@ -125,11 +126,14 @@ __attribute__((visibility("default"))) int ascendgraphInferShapes(const char* op
         outcome = run("InferDataType", functions.infer_dtype, dtypes, message, capacity);
         if (outcome != kDone) return outcome;
     }
+    const std::vector<bool> scalar = ascend_graph::host::scalar_outputs(
+        node, [&] { return run("InferShape", functions.infer_shape, shapes, message, capacity) == kDone; });
     for (size_t i = 0; i < node.outputs.tensors.size(); ++i, answer += kAnswer) {
         const gert::Tensor& output = *node.outputs.at(i);
         const gert::Shape& shape = output.GetOriginShape();
         answer[0] = functions.infer_dtype == nullptr ? ge::DT_UNDEFINED : output.GetDataType();
-        answer[1] = static_cast<int64_t>(shape.GetDimNum());
+        answer[1] =
+            scalar[i] ? ascend_graph::host::kScalarRank : static_cast<int64_t>(shape.GetDimNum());
         for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) answer[2 + axis] = shape[axis];
     }
     return kDone;
