@@ -60,7 +60,7 @@ def infer_branches(
     relations = {values: one.relation for values, one in found.items()}
     notes = tuple(dict.fromkeys(note for one in found.values() for note in one.strides))
     try:
-        relation = joined(tuple(attrs), relations)
+        relation = joined(tuple(attrs), relations, [_allowed(name, taken) for name, taken in attrs.items()])
     except RelationError as error:
         raise InferenceError(f"{signature.name}: the relations of its branches do not join: {error}") from None
     return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
@@ -79,7 +79,13 @@ def _kinds(relation: Relation) -> list[list[str]]:
     ]
 
 
-def joined(attrs: tuple[str, ...], relations: Mapping[Values, Relation]) -> Relation:
+def _allowed(name: str, values: Sequence[Any]) -> str:
+    """Return the condition that a text is one of those that the function takes; empty for a flag."""
+    texts = ", ".join(f'"{value}"' for value in values if isinstance(value, str))
+    return f"{name} in ({texts})" if texts else ""
+
+
+def joined(attrs: tuple[str, ...], relations: Mapping[Values, Relation], conditions: Sequence[str] = ()) -> Relation:
     """Return one relation for those of all values of some attrs, or of ranks: ``rank(x)`` may stand for an attr.
 
     >>> plain, turned = parse_relation("x[n, k], w[k, m] -> y[n, m]"), parse_relation("x[n, m], w[n, k] -> y[m, k]")
@@ -96,7 +102,7 @@ def joined(attrs: tuple[str, ...], relations: Mapping[Values, Relation]) -> Rela
         inputs.append(_tensor(attrs, {values: r.input_tensors[number] for values, r in alike.items()}))
     for number in range(len(next(iter(alike.values())).output_tensors)):
         outputs.append(_tensor(attrs, {values: r.output_tensors[number] for values, r in alike.items()}))
-    clauses = _clauses(attrs, alike)
+    clauses = [*_clauses(attrs, alike), *filter(None, conditions)]
     return parse_relation(
         f"{', '.join(inputs)} -> {', '.join(outputs)}" + (f" where {', '.join(clauses)}" if clauses else "")
     )

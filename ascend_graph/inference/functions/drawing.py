@@ -137,7 +137,7 @@ def drawn_sizes(function: ShapeFunction, rng: random.Random) -> tuple[int, ...]:
 
 
 def any_inputs(prototype: OpPrototype, rng: random.Random, sizes: Sequence[int]) -> list[Any]:
-    """Return tensors of any ranks, and of sizes to choose from; often some have the same shape, and at times all."""
+    """Return tensors of any ranks, and of sizes to choose from; often some have the same shape, or a part of it, and at times all."""
     rank = rng.randint(0, 5)
     shape = tuple(rng.choice(sizes) for _ in range(rank))
     alike = rng.choice((0.5, 0.5, 1))
@@ -146,7 +146,12 @@ def any_inputs(prototype: OpPrototype, rng: random.Random, sizes: Sequence[int])
         if parameter.kind is ParameterKind.OPTIONAL and rng.random() < 0.5:
             inputs.append(None)
             continue
-        own = shape if rng.random() < alike else tuple(rng.choice(sizes) for _ in range(rng.randint(0, 5)))
+        own = shape
+        if rng.random() >= alike:
+            parts = (shape[:-1], shape[-1:], shape[:1], shape[1:])  # as indices, weights and scales are
+            own = (
+                rng.choice(parts) if rng.random() < 0.3 else tuple(rng.choice(sizes) for _ in range(rng.randint(0, 5)))
+            )
         if not is_countable([own]):
             own = own[:2]
         spec = InputSpec(own, dtype)

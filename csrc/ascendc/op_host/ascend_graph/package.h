@@ -134,8 +134,12 @@ class Operator {
             fail(kInferShapeFailed, "the InferShape function returned " + failure_text(status));
         infer_dtypes(node, arguments);
         const std::vector<bool> scalar = scalar_outputs(node, [&] {
-            call_author(kInferShapeFailed, type_ + ": the InferShape function", definition_, node,
-                        [&] { status = functions_.infer_shape(&shapes); });
+            try {
+                call_author(kInferShapeFailed, type_ + ": the InferShape function", definition_, node,
+                            [&] { status = functions_.infer_shape(&shapes); });
+            } catch (const OperatorFailure&) {
+                return false;
+            }
             take_logged_errors();
             return status == ge::GRAPH_SUCCESS;
         });
