@@ -139,7 +139,7 @@ class FunctionCaller:
         other.names = [name for name in self.names if name not in values]
         other._fixed = {**self._fixed, **values}
         other._answers, other._first, other.runs = {}, [], 0
-        other._until = time.process_time() + self._limit / 2
+        other._until = min(time.process_time(), self._until) + self._limit / 2
         return other
 
     def _check_sets_shapes(self) -> None:
