@@ -256,6 +256,26 @@ def test_entries_for_op_plugin() -> None:
     assert "        size: …  # x[n, m] -> y[m]: float16\n        dtype: at::kHalf\n      exec: aclnnScale\n" in text
 
 
+def test_entries_for_op_plugin_say_no_other_dtype_than_the_relation() -> None:
+    text = f"""REG_OP(Quant).INPUT(x, {ANY}).OPTIONAL_INPUT(w, {ANY}).DYNAMIC_INPUT(rows, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
+        .OUTPUT(p, {ANY}).OUTPUT(r, {ANY}).OUTPUT(o, {ANY}).ATTR(to, Type, DT_INT8).OP_END_FACTORY_REG(Quant)
+        REG_OP(Pick).DYNAMIC_INPUT(rows, {ANY}).INPUT(at, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Pick)
+        REG_OP(Mix).INPUT(x, {ANY}).INPUT(w, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Mix)"""
+    shapes = {
+        "Quant": "x[*s], w[*t] -> y[*s]: int8, z[*s]: to, p[*s]: bfloat16, r[*t]: w, o like x",
+        "Pick": "rows[i][n[i], d], at[k] -> y[k, d]",
+        "Mix": "x[*s], w[*s] -> y[*s]: promote(x, w)",
+    }
+    entries = op_plugin_entries(parse_text(text).prototypes, shapes)
+    values = [line.strip().partition("  #")[0] for line in entries.splitlines() if "size:" in line or "dtype:" in line]
+    assert values == [
+        *("size: x", "dtype: at::kChar", "size: x", "dtype: …", "size: x", "dtype: at::kBFloat16"),
+        *("size: …", "dtype: …", "size: x", "dtype: x"),
+        *("size: …", "dtype: rows[0].scalar_type()"),
+        *("size: x", "dtype: c10::promoteTypes(x.scalar_type(), w.scalar_type())"),
+    ]
+
+
 KERNELS = """
 #include "host_kernels.h"
 static float& at(const host_kernels::Tensor& t, int64_t i) { return t.as<float>()[t.offset(i)]; }
