@@ -47,6 +47,8 @@ class Subject:
     device: torch.device
     reference: Callable[..., Any] | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
+    #: Notes of checks that passed, for the report.
+    remarks: list[str] = field(default_factory=list, compare=False)
 
     @property
     def schema(self) -> Any:
