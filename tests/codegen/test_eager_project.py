@@ -245,6 +245,33 @@ def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header
     assert "write shape = … below [Split]" in project.skipped[1][1]
 
 
+STATISTICS = f"""
+REG_OP(Stats).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(r, {ANY}).REQUIRED_ATTR(groups, Int).ATTR(block, Int, 16)
+    .OP_END_FACTORY_REG(Stats)
+REG_OP(StatsGrad).INPUT(dy, {ANY}).INPUT(r, {ANY}).OUTPUT(dx, {ANY}).REQUIRED_ATTR(groups, Int).OP_END_FACTORY_REG(StatsGrad)
+"""
+
+
+def test_a_gradient_that_does_not_fit_is_said_with_the_line_to_write(tmp_path: Path) -> None:
+    (tmp_path / "op_proto.h").write_text(STATISTICS)
+    shapes = {"Stats": "x[*s, d] -> y[*s, d], r[*s, groups]", "StatsGrad": "dy[*s, d], r[*s, groups] -> dx[*s, d]"}
+    project = generate_project(tmp_path / "my_ops", tmp_path / "op_proto.h", shapes=shapes)
+    (said,) = project.proposed
+    assert said.startswith(
+        "gradient of Stats: none, for StatsGrad as the gradient of Stats: it does not take the attr block"
+    )
+    assert said.endswith(". Write: backward = StatsGrad; unused: block; constant: r")
+
+
+def test_calls_of_the_generated_tests_fit_attrs_in_sizes(tmp_path: Path) -> None:
+    (tmp_path / "op_proto.h").write_text(STATISTICS)
+    shapes = {"Stats": "x[*s, d] -> y[*s, d], r[*s, d // block]", "StatsGrad": "dy[*s, d], r[*s, groups] -> dx[*s, d]"}
+    generate_project(tmp_path / "my_ops", tmp_path / "op_proto.h", shapes=shapes)
+    calls = (tmp_path / "my_ops/tests/my_ops_calls.py").read_text()
+    assert '"stats": lambda: {"x": _tensor((2, 3, 32), torch.float32), "groups": 1}' in calls
+    assert '{"dy": _tensor((2, 3, 4), torch.float32), "r": _tensor((2, 3, 1), torch.float32), "groups": 1}' in calls
+
+
 def test_entries_for_op_plugin() -> None:
     prototypes = parse_text(ADD + SCALE).prototypes
     text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
