@@ -16,6 +16,7 @@ import pytest
 
 from ascend_graph import AscendGraphError
 from ascend_graph.host import OperatorPackageError, build_operator_package
+from ascend_graph.host.packages.format import OperatorPackage
 from ascend_graph.host.packages.importable import check_importable
 from ascend_graph.host.packages.output_specs import output_sources
 from ascend_graph.host.packages.python_kernels import python_operator, write_results
@@ -588,3 +589,14 @@ def test_a_file_that_builds_its_package_when_it_is_imported_is_refused(tmp_path:
 def test_a_file_that_builds_its_package_as_a_program_is_taken(tmp_path: Path, statement: str) -> None:
     (tmp_path / "alone.py").write_text(ALONE + statement + "\n")
     check_importable("Broken", tmp_path / "alone.py")
+
+
+def test_relations_of_an_older_package_get_the_prototypes_dtypes(tmp_path: Path) -> None:
+    header = (
+        "REG_OP(Rounded).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_INT8})).OP_END_FACTORY_REG(Rounded)"
+    )
+    (tmp_path / "op_proto/inc").mkdir(parents=True)
+    (tmp_path / "op_proto/inc/op_proto.h").write_text(header)
+    # Builds wrote relations as they were given, before they wrote them with dtypes.
+    package = OperatorPackage(tmp_path, {"Rounded": {"relation": "x[*s] -> y[*s]"}})
+    assert str(package.relation("Rounded")) == "x[*s] -> y[*s]: int8"
