@@ -272,6 +272,18 @@ def test_calls_of_the_generated_tests_fit_attrs_in_sizes(tmp_path: Path) -> None
     assert '{"dy": _tensor((2, 3, 4), torch.float32), "r": _tensor((2, 3, 1), torch.float32), "groups": 1}' in calls
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_project_is_brought_up_to_date_in_a_directory_of_another_name(
+    tmp_path: Path, header: Path, again: bool
+) -> None:
+    generate_project(tmp_path / "my_ops", header)
+    moved = (tmp_path / "my_ops").rename(tmp_path / "my-ops-main")
+    (moved / "my_ops/_generated.py").write_text("old")
+    generate_project(moved, header if again else None)
+    assert (moved / "my_ops/_generated.py").read_text() != "old"
+    assert [path.parent.name for path in moved.glob("*/operators.ini")] == ["my_ops"]
+
+
 def test_entries_for_op_plugin() -> None:
     prototypes = parse_text(ADD + SCALE).prototypes
     text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
