@@ -57,7 +57,8 @@ def read_yaml(paths: Iterable[Path], root: Path, findings: Findings) -> None:
 def _leave_out_generated(stated: set[str], findings: Findings) -> None:
     """Leave out what op-plugin's generator made of YAML files that are here: its C++, and its copies of the YAML."""
     found = [one for one in findings.implementations if _is_yaml(one.place) and one.function is not None]
-    kernels = {one.name for one in found}
+    defined = {one.schema.qualified_name for one in findings.definitions if _is_yaml(one.place)}
+    kernels = {one.name for one in found} | (stated - defined)
     structured = {one.name: one.place for one in found if one.written == _STRUCTURED}
     schemas = {
         one.schema.qualified_name: one.schema.arguments

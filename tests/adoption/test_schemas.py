@@ -299,6 +299,7 @@ def test_what_op_plugins_generator_wrote_changes_nothing(adopted: Adopt) -> None
         str(one) for one in after.decisions if one.registers
     }
     assert [one.name for one in after.decisions] == [one.name for one in before.decisions]
+    assert after.diagnostics == before.diagnostics
 
 
 def test_a_gradient_that_the_library_registers_itself_is_stated(adopted: Adopt) -> None:
