@@ -255,10 +255,10 @@ api.aclCreateTensor.restype = ctypes.c_void_p
 acl = ctypes.CDLL("libascendcl.so")
 acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
 
-def tensor(t):
+def tensor(t, dtype=0):
     ints = lambda v: (ctypes.c_int64 * len(v))(*v)
     return ctypes.c_void_p(api.aclCreateTensor(
-        ints(t.shape), ctypes.c_uint64(t.dim()), 0, ints(t.stride()),
+        ints(t.shape), ctypes.c_uint64(t.dim()), dtype, ints(t.stride()),
         ctypes.c_int64(t.storage_offset()), 2, ints([t.numel()]),
         ctypes.c_uint64(1), ctypes.c_void_p(t.untyped_storage().data_ptr())))
 
@@ -410,16 +410,20 @@ def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:
             ("Broken", (tensor(x), tensor(x))),
             ("WrongCount", (tensor(x), tensor(x))),
             ("Accumulate", (None, tensor(x))),
+            ("Accumulate", (tensor(x), tensor(x.double(), 11))),
         ]:
             print(call(op, *args), acl.aclGetRecentErrMsg().decode())
         print(call("Accumulate", tensor(x), tensor(x)))
         """),
     )
     assert result.returncode == 0, result.stderr
-    broken, wrong, null, after = result.stdout.strip().splitlines()
+    broken, wrong, null, double, after = result.stdout.strip().splitlines()
     assert "ValueError: no such luck with (2, 2)" in broken
     assert "WrongCount: the Python kernel returned 2 outputs; expected 1, as the prototype has (y)" in wrong
     assert null == "161001 aclnnAccumulate: required parameter 'acc' is null"
+    assert double == (
+        "161002 Accumulate: x has the dtype DOUBLE; the prototype lists FLOAT. Convert it, or list its dtype in the prototype"
+    )
     assert after == "0"  # the process and the device live on
 
 
