@@ -23,6 +23,7 @@ from click.testing import CliRunner
 import ascend_graph
 from ascend_graph.checks.calls.constants import constants_of
 from ascend_graph.checks.calls.samples import SampleError
+from ascend_graph.checks.kinds.subject import fault
 from ascend_graph.checks.opcheck import opcheck
 from ascend_graph.checks.report import CheckError, CheckReport, CheckState
 from ascend_graph.cli import main
@@ -456,3 +457,10 @@ def test_the_reference_of_an_operator_that_writes_is_told_to_write() -> None:
     ):
         opcheck(overload, samples, reference=lambda x: x + 1, checks=["reference"])
     library._destroy()
+
+
+@pytest.mark.parametrize("name", ["copy", "::copy", "mine::copy<float, 3>"])
+def test_the_rule_that_a_kernel_of_any_name_broke_is_in_the_message(name: str) -> None:
+    rule = f"kernel {name}, block 0 of 8: DataCopy: unaligned copy"
+    text = f"npuSynchronizeDevice: NPU function error: Aclrt, error code is 507015\n[ERROR] PTA\n{rule}\n"
+    assert fault(RuntimeError(text)) == f"error 507015: {rule}"

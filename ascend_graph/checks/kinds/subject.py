@@ -139,7 +139,7 @@ _FAULT_OF_HOST_CODE = re.compile(
 
 
 #: Message of the host runtime with the rule that a kernel broke and the block.
-_RULE = re.compile(r"(?:^|: )(kernel \w+, block \d+ of \d+: .*)")
+_RULE = re.compile(r"(?:^|: )(kernel \S.*?, block \d+ of \d+: .*)")
 
 
 def fault(error: BaseException) -> str:
