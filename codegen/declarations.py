@@ -171,9 +171,10 @@ def propose(
             if shape and schema.returns:
                 proposed.append(f"shape of {op_type}: {shape}")
         backward = given.gradients.get(op_type, "")
-        if not backward and (found := proposed_gradient(schema, parse_relation(shape) if shape else None, schemas)):
-            backward = found
-            proposed.append(f"gradient of {op_type}: {found}")
+        if not backward:
+            backward, reason = proposed_gradient(schema, parse_relation(shape) if shape else None, schemas)
+            if backward or reason:
+                proposed.append(f"gradient of {op_type}: {backward or f'none, for {reason}'}")
         kernel = given.kernels.get(op_type, "")
         if kernels is not None and not kernel:
             with contextlib.suppress(GenerationError):  # said when the operator is left out

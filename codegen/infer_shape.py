@@ -12,6 +12,7 @@ one with dimensions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ascend_graph.codegen.infer_shape_expressions import ExpressionWriter
 from ascend_graph.codegen.infer_shape_names import (
@@ -23,8 +24,9 @@ from ascend_graph.codegen.infer_shape_names import (
 from ascend_graph.codegen.rendering import cpp_name, cpp_string, identifier, render
 
 from ascend_graph.prototypes.model import OpPrototype
-from ascend_graph.shapes import Relation, form
+from ascend_graph.shapes import Relation, form, parse_relation
 from ascend_graph.shapes.form import ExpressionKind, ExpressionNode, Op, below
+from ascend_graph.shapes.syntax import Alternative, Itself, Tensor
 
 
 def infer_shape_source(
@@ -54,7 +56,7 @@ def infer_shape_source(
     >>> "Bind(dim_k, sizes_w[0])" in source
     True
     """
-    relation = relation.in_order([p.name for p in prototype.outputs])
+    relation = _with_written_inputs(prototype, relation, names or {}).in_order([p.name for p in prototype.outputs])
     generator = _Generator(prototype, relation, dict(names or {}))
     source: str = render(
         "infer_shape.cpp.jinja",
@@ -67,6 +69,18 @@ def infer_shape_source(
         **dtype_tables(),
     )
     return source
+
+
+def _with_written_inputs(prototype: OpPrototype, relation: Relation, names: Mapping[str, str]) -> Relation:
+    """Return the relation with the outputs that are inputs, which one for PyTorch may leave out."""
+    said = set(relation.outputs)
+    written = [names.get(p.name, p.name) if p.name in prototype.in_place else "" for p in prototype.outputs]
+    left_out = [name for name in written if name and name not in said]
+    if not left_out or len(said) + len(left_out) != len(prototype.outputs):
+        return relation
+    others = iter(relation.output_tensors)
+    outputs = [Tensor(name, (Alternative(Itself()),)) if name in left_out else next(others) for name in written]
+    return parse_relation(str(replace(relation, output_tensors=tuple(outputs))))
 
 
 def support_source() -> str:

@@ -51,6 +51,8 @@ class LaunchParameter:
     required: bool
     #: True if the function takes the values of an input; the kernel still sees a tensor.
     is_numbers: bool = False
+    #: Dtypes of a tensor that the prototype lists, as bits; 0 if it may have any.
+    dtypes: int = 0
     #: Name in the header, whose ending marks written parameters and those that may be null.
     header_name: str = ""
 
@@ -96,17 +98,20 @@ def _cpp_name(name: str) -> str:
 
 def _tensor(parameter: Parameter) -> LaunchParameter:
     name = _cpp_name(parameter.name)
+    one, several = "const aclTensor*", "const aclTensorList*"
+    listed = 0 if parameter.unknown_types else sum(1 << dtype for dtype in set(parameter.dtypes))
     if parameter.kind is ParameterKind.DYNAMIC:
-        return LaunchParameter(parameter.name, name, "const aclTensorList*", "Span<Tensor>", "tensors", "", True)
+        return LaunchParameter(parameter.name, name, several, "Span<Tensor>", "tensors", "", True, dtypes=listed)
     if parameter.kind is ParameterKind.OPTIONAL:
-        return LaunchParameter(parameter.name, name, "const aclTensor*", "const Tensor*", "optional_tensor", "", False)
-    return LaunchParameter(parameter.name, name, "const aclTensor*", "Tensor", "tensor", "", True)
+        return LaunchParameter(parameter.name, name, one, "const Tensor*", "optional_tensor", "", False, dtypes=listed)
+    return LaunchParameter(parameter.name, name, one, "Tensor", "tensor", "", True, dtypes=listed)
 
 
 def _input(parameter: Parameter) -> LaunchParameter:
     base = input_type(parameter).base
     is_numbers = base not in ("aclTensor", "aclTensorList")
-    return replace(_tensor(parameter), aclnn_type=f"const {base}*", is_numbers=is_numbers)
+    found = replace(_tensor(parameter), aclnn_type=f"const {base}*", is_numbers=is_numbers)
+    return replace(found, dtypes=0) if is_numbers else found
 
 
 def _attr(prototype: OpPrototype, attr: Attr) -> LaunchParameter:

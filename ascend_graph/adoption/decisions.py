@@ -54,12 +54,20 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
     bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]
     found += with_gradients(bound, known)
     known_names = {one.schema.qualified_name for one in findings.definitions}
+    foreign: dict[tuple[str, str], list[Implementation]] = {}
     for name, some in sorted(implementations.items()):
         if name not in known_names:
-            findings.report(
-                some[0].place, f"{name} is implemented, and no source here defines it: it is another library's operator", name,
-                Severity.WARNING,
-            )  # fmt: skip
+            foreign.setdefault((some[0].place.file, name.partition("::")[0]), []).append(some[0])
+    for some in foreign.values():
+        first = some[0]
+        findings.report(
+            first.place,
+            f"{first.name} and {len(some) - 1} more are implemented, and no source here defines them: they are another "
+            "library's operators"
+            if len(some) > 1
+            else f"{first.name} is implemented, and no source here defines it: it is another library's operator",
+            first.name, Severity.WARNING,
+        )  # fmt: skip
     return sorted(found, key=lambda one: one.name)
 
 
@@ -136,7 +144,7 @@ class _Decider:
         own = self.definitions[0].schema
         namespace, _, name = own.name.partition("::")
         overloads = {one.schema.overload for one in self.findings.definitions if one.name == own.name}
-        overload = own.overload or ("default" if len(overloads) > 1 else "")
+        overload = own.overload or ("default" if len(overloads) > 1 or own.name in self.findings.more_overloads else "")
         return f"torch.ops.{namespace}.{name}" + (f".{overload}" if overload else "")
 
     def replaced(self) -> tuple[tuple[str, int, int], ...]:

@@ -132,6 +132,8 @@ class Findings:
     converters: list[HandWrittenConverter] = field(default_factory=list)
     #: Where the repository states the gradient of an operator, which its own build registers, by the operator's name.
     gradients: dict[str, SourcePlace] = field(default_factory=dict)
+    #: Operators that have an overload besides those of ``definitions``.
+    more_overloads: set[str] = field(default_factory=set)
     #: Functions that Python calls without a schema.
     bound_functions: list[BoundFunction] = field(default_factory=list)
     #: Files with kernels of Ascend C.

@@ -20,6 +20,10 @@ _DIFFERENTIATED = re.compile(r"\s*-\s*name\s*:\s*['\"]?(\w+)(?:\.\w+)?\(")
 _FUNC = re.compile(r"(?P<indent>\s*)-\s*func\s*:\s*(?P<text>.*?)\s*\Z")
 _KEY = re.compile(r"(?P<indent>\s*)(?P<key>[\w ,]+?)\s*:(?:\s+(?P<value>.*?))?\s*\Z")
 _SECTION = re.compile(r"(\w+)\s*:\s*\Z")
+#: op-plugin's generator registers an argument of this name as ``input``, unless it has a default.
+_SELF = re.compile(r"\bself\b(?=[,)])")
+#: Name of a kernel that is made of ``gen_opapi``.
+_STRUCTURED = "gen_opapi"
 _MAX_BYTES = 4 << 20
 
 Entry = dict[str, "str | Entry"]
@@ -27,6 +31,7 @@ Entry = dict[str, "str | Entry"]
 
 def read_yaml(paths: Iterable[Path], root: Path, findings: Findings) -> None:
     """Read the operators of YAML files into ``findings``; report schemas that cannot be read."""
+    stated: set[str] = set()
     for path in paths:
         if path.suffix not in (".yaml", ".yml"):
             continue
@@ -40,12 +45,45 @@ def read_yaml(paths: Iterable[Path], root: Path, findings: Findings) -> None:
             continue
         if len(data) <= _MAX_BYTES and _USEFUL.search(data) and b"op_api" in data:
             for line, text, entry in _entries(data.decode("utf-8", "replace").splitlines()):
-                _define(SourcePlace(relative(path, root), line), text, entry, findings)
+                stated.add(_define(SourcePlace(relative(path, root), line), text, entry, findings))
         elif len(data) <= _MAX_BYTES and _BACKWARD.search(data):
             for line, text in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
                 if (found := _DIFFERENTIATED.match(text)) is not None:
                     place = SourcePlace(relative(path, root), line)
                     findings.gradients.setdefault(f"{_NAMESPACE}::{found[1]}", place)
+    _leave_out_generated(stated, findings)
+
+
+def _leave_out_generated(stated: set[str], findings: Findings) -> None:
+    """Leave out what op-plugin's generator made of YAML files that are here: its C++, and its copies of the YAML."""
+    found = [one for one in findings.implementations if _is_yaml(one.place) and one.function is not None]
+    defined = {one.schema.qualified_name for one in findings.definitions if _is_yaml(one.place)}
+    kernels = {one.name for one in found} | (stated - defined)
+    structured = {one.name: one.place for one in found if one.written == _STRUCTURED}
+    schemas = {
+        one.schema.qualified_name: one.schema.arguments
+        for one in findings.definitions
+        if one.place == structured.get(one.schema.qualified_name)
+    }
+
+    def is_source(one: Definition) -> bool:
+        name = one.schema.qualified_name
+        if name not in stated or one.place == structured.get(name):
+            return True
+        return _is_yaml(one.place) and schemas.get(name) != one.schema.arguments
+
+    findings.definitions[:] = [one for one in findings.definitions if is_source(one)]
+    findings.implementations[:] = [
+        one
+        for one in findings.implementations
+        if one.key != "PrivateUse1"
+        or one.name not in kernels
+        or (_is_yaml(one.place) and (one.written == _STRUCTURED or one.name not in structured))
+    ]
+
+
+def _is_yaml(place: SourcePlace) -> bool:
+    return place.file.endswith((".yaml", ".yml"))
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[int, str, Entry]]:
@@ -99,36 +137,43 @@ def _read_keys(lines: list[str]) -> Entry:
     return result
 
 
-def _define(place: SourcePlace, text: str, entry: Entry, findings: Findings) -> None:
+def _define(place: SourcePlace, text: str, entry: Entry, findings: Findings) -> str:
+    """Add an operator of the section ``custom``, and return its name; nothing is added for an ``out`` overload."""
     try:
-        schema = parse_schema(text, _NAMESPACE)
+        kernel, schema = parse_schema(text, _NAMESPACE), parse_schema(_SELF.sub("input", text), _NAMESPACE)
     except SchemaTextError as error:
         findings.report(place, str(error), text.partition("(")[0].strip())
-        return
+        return ""
     if schema.name.partition("::")[0] != _NAMESPACE or schema.name.endswith("_out") or schema.overload == "out":
-        return
+        if schema.overload:
+            findings.more_overloads.add(schema.name)
+        return schema.qualified_name
     findings.definitions.append(Definition(schema.name, schema, place))
-    structured = entry.get("gen_opapi")
+    structured = entry.get(_STRUCTURED)
     function = None
     if isinstance(structured, dict):
-        function = _generated(schema, structured, place)
+        function = _generated(kernel, structured, place)
     if function is None:
         function = findings.function(f"op_api::{schema.name.partition('::')[2]}", "", len(schema.arguments))
     written = "" if function is None else function.name
     findings.implementations.append(Implementation(schema.qualified_name, "PrivateUse1", function, written, place))
+    return schema.qualified_name
 
 
 def _generated(schema: OpSchema, entry: Entry, place: SourcePlace) -> CppFunction | None:
     """Return the kernel that is generated of ``gen_opapi``, as C++; None if it inherits or is not understood."""
-    executed = entry.get("exec")
-    outputs = [(name, one) for name, one in entry.items() if isinstance(one, dict) and "size" in one]
-    if not isinstance(executed, str) or len(outputs) != len(schema.returns):
+    executed, made_first = entry.get("exec"), entry.get("new_params", {})
+    outputs = {name: one for name, one in entry.items() if name not in ("exec", "new_params")}
+    returned = [one.alias_of for one in schema.returns if one.alias_of is not None] or [*outputs]
+    if not isinstance(executed, str) or not isinstance(made_first, dict) or len(returned) != len(schema.returns):
         return None
     names = {one.name for one in schema.arguments}
     tensors = {one.name for one in schema.arguments if one.is_tensor}
-    lines = []
-    for name, one in outputs:
-        size, dtype = one["size"], one.get("dtype", one["size"])
+    lines = [f"auto {name} = {value};" for name, value in made_first.items()]
+    for name, one in outputs.items():
+        if not isinstance(one, dict) or name not in returned or one.keys() - {"size", "dtype", "name"}:
+            return None
+        size, dtype = one.get("size"), one.get("dtype", one.get("size"))
         source = next((a.name for a in schema.arguments if a.is_tensor and not a.optional), "")
         if not isinstance(size, str) or not isinstance(dtype, str) or not source or name in names:
             return None
@@ -136,9 +181,8 @@ def _generated(schema: OpSchema, entry: Entry, place: SourcePlace) -> CppFunctio
         kind = f"{dtype}.scalar_type()" if dtype in tensors else dtype
         lines.append(f"auto {name} = at::empty({shape}, {source}.options().dtype({kind}));")
     function, *given = split(executed)
-    passed = given or [*(a.name for a in schema.arguments), *(name for name, _ in outputs)]
+    passed = given or [*(a.name for a in schema.arguments), *outputs]
     lines.append(f"EXEC_NPU_CMD({function}, {', '.join(passed)});")
-    made = ", ".join(name for name, _ in outputs)
-    lines.append(f"return {made};" if len(outputs) == 1 else f"return std::tie({made});")
+    lines.append(f"return std::tie({', '.join(returned)});" if len(returned) > 1 else f"return {''.join(returned)};")
     parameters = tuple(CppParameter("const at::Tensor &" if a.is_tensor else "auto", a.name) for a in schema.arguments)
-    return CppFunction("gen_opapi", "auto", parameters, "\n".join(lines), place.file, place.line, place.line)
+    return CppFunction(_STRUCTURED, "auto", parameters, "\n".join(lines), place.file, place.line, place.line)

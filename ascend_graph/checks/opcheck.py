@@ -213,7 +213,7 @@ def _report(
             else _alone(name, subject, trial.accepted, drawer, outcomes)
         )
         outcomes.append(replace(outcome, seconds=time.perf_counter() - start))
-    return CheckReport(str(subject.overload), tuple(outcomes), tuple(dict.fromkeys(notes)), attrs)
+    return CheckReport(str(subject.overload), tuple(outcomes), tuple(dict.fromkeys([*notes, *subject.remarks])), attrs)
 
 
 def _runs_outcome(subject: Subject, trial: CallTally, drawer: SampleGenerator | None) -> CheckResult:

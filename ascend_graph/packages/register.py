@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import filecmp
 import fnmatch
 import gc
 import os
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from ascend_graph.binding.calls.finding import PACKAGE_LIBRARY
 from ascend_graph.dispatch.announced import AnnouncedOperatorError, Announcement, is_announced
 from ascend_graph.dispatch.calls import NAMESPACE
 from ascend_graph.eager.operators import operator_exists
@@ -281,6 +283,27 @@ def register_package(
         found._announce(chosen)
         _packages[directory, namespace] = found
     found._warn(found.left_out, stacklevel=3)
+    for other, names in _before(directory, [op.op_type for op in chosen]).items():
+        warnings.warn(
+            f"{directory}: {other} comes first in {_VARIABLE} and has {', '.join(names[:_SHOWN])}, too: its kernels run, here "
+            "as on a device. Name this package before it, or leave them out with except_=",
+            PackageWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _before(directory: Path, op_types: Iterable[str]) -> dict[Path, list[str]]:
+    """Return the packages that come before one with other kernels for its operators, with the op types of these."""
+    found: dict[Path, list[str]] = {}
+    for package in custom_packages():
+        if package.is_dir() and package.resolve() == directory:
+            break
+        mine, other = (one / "op_api" / "lib" / PACKAGE_LIBRARY for one in (directory, package))
+        if not (mine.exists() and other.exists()) or filecmp.cmp(mine, other, shallow=False):
+            continue
+        if names := sorted({*op_types} & read_package(package).operators.keys()):
+            found[package] = names
     return found
 
 

@@ -107,16 +107,20 @@ def cpp_gradient(
 
 def proposed_gradient(
     forward: OperatorSchema, relation: Relation | None, operators: Mapping[str, OperatorSchema]
-) -> str:
-    """Return the operator that is named like this one's gradient and fits it completely, or an empty text."""
+) -> tuple[str, str]:
+    """Return the operator that is named like this one's gradient and fits it completely, and why one does not fit."""
+    reason = ""
     for suffix in ("Grad", "Backward"):
         name = f"{forward.prototype.op_type}{suffix}"
+        if name not in operators:
+            continue
         try:
             cpp_gradient(forward, relation, Wiring(name), operators)
-        except (GenerationError, GradientError):
+        except (GenerationError, GradientError) as error:
+            reason = reason or ". ".join(str(error).splitlines())
             continue
-        return name
-    return ""
+        return name, ""
+    return "", reason
 
 
 __all__ = ["CppGradient", "cpp_gradient", "parse_wiring", "proposed_gradient", "signature_of"]

@@ -122,6 +122,12 @@ def _declarations(
     return new, proposed, declarations, schemas
 
 
+def _package_in(target: Path) -> str:
+    """Return the package of a project, whatever its directory is called now; an empty text if there is none yet."""
+    found = [path.parent.name for path in target.glob("*/operators.ini") if (path.parent / "_generated.py").exists()]
+    return found[0] if len(found) == 1 else ""
+
+
 def generate_project(
     directory: str | Path,
     sources: str | Path | Sequence[str | Path] | None = None,
@@ -158,7 +164,7 @@ def generate_project(
         RelationError: A shape relation is malformed.
     """
     target = Path(directory).resolve()
-    package = package_name(target.name)
+    package = _package_in(target) or package_name(target.name)
     header = target / package / "op_proto.h"
     given = [] if sources is None else [Path(sources)] if isinstance(sources, str | Path) else list(map(Path, sources))
     if not given and not header.exists():

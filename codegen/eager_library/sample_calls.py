@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import lcm
+from operator import add, floordiv, mod, mul, sub
 from typing import TYPE_CHECKING
 
 from ascend_graph.binding.generated_schema import ATTR_KINDS, AclnnArgumentKind
-from ascend_graph.prototypes import Attr, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, Parameter, ParameterKind
 from ascend_graph.shapes import parse_relation
-from ascend_graph.shapes.syntax import DimensionGroup, Dims, Ellipsis_, Literal, Name, Size
+from ascend_graph.shapes.syntax import Binary, DimensionGroup, Dims, Ellipsis_, Expr, Literal, Name, expressions, walk
 
 if TYPE_CHECKING:
     from ascend_graph.codegen.eager_library.cpp_operators import CppOperator
@@ -60,29 +63,60 @@ def sample_call(operator: CppOperator) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
+#: Arithmetic of sizes that follow from others.
+_OPERATORS = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod}
+
+
 def _sample_shapes(operator: CppOperator) -> dict[str, tuple[int, ...]]:
     if not operator.relation:
         return {}
+    relation = parse_relation(operator.relation)
+    attrs = {
+        a.name: a.default if isinstance(a.default, int) else 1
+        for a in (cpp.argument.parameter for cpp in operator.arguments)
+        if isinstance(a, Attr) and a.type is AttrType.INT
+    }
+    divisors: dict[str, int] = {}
+    for tensor in (*relation.input_tensors, *relation.output_tensors):
+        for node in (inner for one in expressions(tensor) for inner in walk(one)):
+            if isinstance(node, Binary) and node.operator in ("//", "%") and isinstance(node.left, Name):
+                by = _known(node.right, attrs)
+                divisors[node.left.id] = lcm(divisors.get(node.left.id, 1), by if by is not None and by > 0 else 1)
+    large = operator.launch is not None
     sizes: dict[str, int] = {}
     found = {}
-    for tensor in parse_relation(operator.relation).input_tensors:
+    for tensor in relation.input_tensors:
         shape = tensor.alternatives[-1].shape
         if not isinstance(shape, Dims):
             continue
         dims: list[int] = []
         for item in shape.items:
             if isinstance(item, Ellipsis_ | DimensionGroup):
-                large = operator.launch is not None
                 dims += ([] if large else [2]) if isinstance(item, Ellipsis_) else _KERNEL_SAMPLE if large else [2, 3]
-            elif isinstance(item, Size) and isinstance(item.value, Literal) and isinstance(item.value.value, int):
-                dims.append(item.value.value)
-            elif isinstance(item, Size) and isinstance(item.value, Name):
-                size = 4 + len(sizes) if operator.launch is None else 32 + 32 * len(sizes)
-                dims.append(sizes.setdefault(item.value.id, size))
-            else:
-                dims.append(4)
+                continue
+            value = item.value
+            if isinstance(value, Name) and value.id not in attrs:
+                size, divisor = 32 + 32 * len(sizes) if large else 4 + len(sizes), divisors.get(value.id, 1)
+                sizes.setdefault(value.id, size if size % divisor == 0 else 2 * divisor)
+            size_of = None if value is None else _known(value, {**attrs, **sizes})
+            dims.append(4 if size_of is None or size_of < 0 else size_of)
         found[tensor.name] = tuple(dims)
     return found
+
+
+def _known(node: Expr, values: Mapping[str, int]) -> int | None:
+    """Return the integer that an expression is; None if it is not known."""
+    match node:
+        case Literal(int() as value) if not isinstance(value, bool):
+            return value
+        case Name(name):
+            return values.get(name)
+        case Binary(operator, left, right):
+            a, b = _known(left, values), _known(right, values)
+            if a is None or b is None or (operator in ("//", "%") and b == 0):
+                return None
+            return _OPERATORS[operator](a, b) if operator in _OPERATORS else None
+    return None
 
 
 def _sample_dtype(parameter: Parameter, operator: CppOperator) -> str:

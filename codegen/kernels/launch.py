@@ -285,7 +285,18 @@ def launch_files(package: str, operators: Sequence[CppOperator], sources: Kernel
                 f"{launch.source.with_suffix('.asc').name}"
             )
     structs: dict[str, TilingStruct] = {s.name: s for launch in launches for s in launch.structs}
-    values = {"package": package, "operators": operators, "structs": structs, "chevrons": chevrons == {True}}
+    # A source is compiled once, whatever number of operators its kernels are launched by.
+    by_source: dict[str, list[CppOperator]] = {}
+    for op in operators:
+        by_source.setdefault(str(op.launch.source) if op.launch is not None else op.file, []).append(op)
+    units = list(by_source.values())
+    values = {
+        "package": package,
+        "operators": operators,
+        "units": units,
+        "structs": structs,
+        "chevrons": chevrons == {True},
+    }
     files = {
         "csrc/generated/kernels.h": render("kernel_project/kernels.h.jinja", **values),
         "kernels/generated/CMakeLists.txt": render(
@@ -293,9 +304,12 @@ def launch_files(package: str, operators: Sequence[CppOperator], sources: Kernel
         ),
         "kernels/generated/operator_package.py": render("kernel_project/operator_package.py.jinja", **values),
     }
-    for op in operators:
-        files[f"kernels/generated/{op.file}.asc"] = render("kernel_project/launch.asc.jinja", op=op, **values)
-        files[f"kernels/generated/{op.file}_host.asc"] = render("kernel_project/host_op.asc.jinja", op=op, **values)
+    for unit in units:
+        launch = render("kernel_project/launch.asc.jinja", unit=unit, **values)
+        files[f"kernels/generated/{unit[0].file}.asc"] = launch
+        for op in unit:
+            host = render("kernel_project/host_op.asc.jinja", op=op, unit=unit, **values)
+            files[f"kernels/generated/{op.file}_host.asc"] = host
     if chevrons == {False}:
         files["kernels/generated/launches.cpp"] = render("kernel_project/launches.cpp.jinja", **values)
     return files

@@ -134,6 +134,7 @@ def test_the_tests_name_the_references_of_the_repository(repository: Write, tmp_
     adopt(root, tmp_path / "operators.py")
     text = (tmp_path / "test_operators.py").read_text()
     assert "'mine::twice': the function at tests/test_twice.py:2 twice_golden" in text
+    assert "opcheck(op, SAMPLES.get(name), reference=REFERENCES.get(name))" in text
     assert read_module(tmp_path / "test_operators.py").regions
 
 

@@ -158,6 +158,9 @@ def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adop
     )
     assert report.decisions == ()
     assert "another library's operator" in report.diagnostics[0].message
+    many = 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("add", &add); m.impl("mul", &add); m.impl("sub", &add); }'
+    (one,) = adopted({"c.cpp": many}).diagnostics
+    assert one.message.startswith("aten::add and 2 more are implemented")
 
 
 def test_the_tests_of_a_library_of_kernels_alone_bind_its_operators(adopted: Adopt) -> None:
@@ -216,6 +219,87 @@ def test_operators_of_op_plugins_yaml_files_are_read(adopted: Adopt) -> None:
         "npu::npu_written": "x[x0, *x_rest] -> y[n, x0]: x",
     }
     assert [one.name for one in report.undecided] == ["npu::npu_inherits"]
+
+
+STRUCTURED = """all_version: [v2.1, newest]
+custom:
+  - func: npu_bend(Tensor self, Tensor? input_scale=None, float by=1.0) -> Tensor
+    op_api: all_version
+    gen_opapi:
+      new_params:
+        twice: 'static_cast<float>(2.0 * by)'
+      out:
+        size: self
+        dtype: self
+      exec: aclnnBend, self, input_scale, twice, out
+  - func: npu_bend.out(Tensor self, Tensor? input_scale=None, float by=1.0, *, Tensor(a!) out) -> Tensor(a!)
+    op_api: all_version
+    gen_opapi:
+      exec: aclnnBend, self, input_scale, by, out
+  - func: npu_fill_(Tensor(a!) self, Tensor value) -> Tensor(a!)
+    op_api: all_version
+    gen_opapi:
+      exec: aclnnFill
+  - func: npu_chosen(Tensor x) -> Tensor
+    op_api: all_version
+    gen_opapi:
+      out:
+        size: x
+        dtype: x
+      exec: aclnnChosen
+      cpu_scalar_op:
+        - param: x
+          exec: aclnnChosens
+"""
+GENERATED = """
+namespace op_api {
+at::Tensor npu_bend(const at::Tensor & self, const c10::optional<at::Tensor> & input_scale, double by)
+{
+    auto twice = static_cast<float>(2.0 * by);
+    auto output_size_0 = self.sizes();
+    at::Tensor out = npu_preparation::apply_tensor_without_format(output_size_0, self.options().dtype(self.scalar_type()));
+    EXEC_NPU_CMD_EXT(aclnnBend, self, input_scale, twice, out);
+    return out;
+}
+}
+namespace at_npu::native {
+at::Tensor wrapper__npu_bend(const at::Tensor & self, const c10::optional<at::Tensor> & input_scale, double by) {
+    return op_plugin::npu_bend(self, input_scale, by);
+}
+TORCH_LIBRARY_FRAGMENT(npu, m) {
+    m.def("npu_bend(Tensor input, Tensor? input_scale=None, float by=1.0) -> Tensor");
+    m.def("npu_bend.out(Tensor input, Tensor? input_scale=None, float by=1.0, *, Tensor(a!) out) -> Tensor(a!)");
+}
+TORCH_LIBRARY_IMPL(npu, PrivateUse1, m) {
+    m.impl("npu_bend", TORCH_FN(at_npu::native::wrapper__npu_bend));
+    m.impl("npu_bend.out", TORCH_FN(at_npu::native::wrapper_out_npu_bend_out));
+}
+}
+"""
+
+
+def test_structured_kernels_are_read_as_op_plugins_generator_makes_them(adopted: Adopt) -> None:
+    report = adopted({"npu_custom.yaml": STRUCTURED})
+    relations = {one.name: (one.relation, one.eager) for one in report.decisions if one.registers}
+    assert relations == {
+        # The generator registers an argument ``self`` as ``input``, and makes an overload ``out``.
+        "npu::npu_bend": ("input[*s] -> y[*s]: input", "torch.ops.npu.npu_bend.default"),
+        "npu::npu_fill_": ("input -> input", "torch.ops.npu.npu_fill_"),
+    }
+    # Another function may be called: what is not understood is not taken for nothing.
+    assert [one.name for one in report.undecided] == ["npu::npu_chosen"]
+
+
+def test_what_op_plugins_generator_wrote_changes_nothing(adopted: Adopt) -> None:
+    files = {"npu_custom.yaml": STRUCTURED}
+    copy = STRUCTURED.partition("    gen_opapi")[0]
+    built = {"config/op_plugin_functions.yaml": copy, "aten/CustomRegisterSchema.cpp": GENERATED}
+    before, after = adopted(files), adopted(files | built)
+    assert {str(one) for one in before.decisions if one.registers} == {
+        str(one) for one in after.decisions if one.registers
+    }
+    assert [one.name for one in after.decisions] == [one.name for one in before.decisions]
+    assert after.diagnostics == before.diagnostics
 
 
 def test_a_gradient_that_the_library_registers_itself_is_stated(adopted: Adopt) -> None:

@@ -23,6 +23,7 @@ from click.testing import CliRunner
 import ascend_graph
 from ascend_graph.checks.calls.constants import constants_of
 from ascend_graph.checks.calls.samples import SampleError
+from ascend_graph.checks.kinds.subject import fault
 from ascend_graph.checks.opcheck import opcheck
 from ascend_graph.checks.report import CheckError, CheckReport, CheckState
 from ascend_graph.cli import main
@@ -416,3 +417,50 @@ def test_results_of_several_sizes_are_not_taken_for_what_lies_behind_one() -> No
             raise_exception=False,
         )
     assert report.ok, str(report)
+
+
+class ConstantStatistics(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        total = x.sum(-1)
+        ctx.mark_non_differentiable(total)
+        return 3 * x, total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any, _: Any) -> Any:
+        return 3 * grad
+
+
+def test_an_output_without_a_gradient_is_left_out_of_the_reference_s() -> None:
+    library = torch.library.Library(f"vlu{next(_number)}", "DEF")
+    library.define("stats(Tensor x) -> (Tensor, Tensor)")
+    library.impl("stats", lambda x: ConstantStatistics.apply(x), "CompositeImplicitAutograd")
+    overload = getattr(torch.ops, library.ns).stats.default
+    samples = [ascend_graph.Sample((torch.randn(2, 3),))]
+    checks = ["reference", "gradient"]
+    report = opcheck(overload, samples, reference=lambda x: (3 * x, x.sum(-1)), checks=checks)
+    assert [one.state for one in report.outcomes] == [CheckState.PASSED] * 2
+    assert report.notes == ("return 1 has no gradient here, and one in the reference, which is left out",)
+    with pytest.raises(CheckError, match="the gradient of tensor 0 is not the gradient of the reference"):
+        opcheck(overload, samples, reference=lambda x: (x + 2 * x.detach(), x.sum(-1)), checks=checks)
+    library._destroy()
+
+
+def test_the_reference_of_an_operator_that_writes_is_told_to_write() -> None:
+    library = torch.library.Library(f"vlu{next(_number)}", "DEF")
+    library.define("grow_(Tensor(a!) x) -> ()")
+    library.impl("grow_", lambda x: x.add_(1) and None, "PrivateUse1")
+    overload = getattr(torch.ops, library.ns).grow_.default
+    samples = [ascend_graph.Sample((torch.ones(1),))]
+    with pytest.raises(
+        CheckError, match="the reference returns 1 values; the operator returns 0, and writes x: write to them"
+    ):
+        opcheck(overload, samples, reference=lambda x: x + 1, checks=["reference"])
+    library._destroy()
+
+
+@pytest.mark.parametrize("name", ["copy", "::copy", "mine::copy<float, 3>"])
+def test_the_rule_that_a_kernel_of_any_name_broke_is_in_the_message(name: str) -> None:
+    rule = f"kernel {name}, block 0 of 8: DataCopy: unaligned copy"
+    text = f"npuSynchronizeDevice: NPU function error: Aclrt, error code is 507015\n[ERROR] PTA\n{rule}\n"
+    assert fault(RuntimeError(text)) == f"error 507015: {rule}"

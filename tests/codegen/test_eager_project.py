@@ -245,6 +245,45 @@ def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header
     assert "write shape = … below [Split]" in project.skipped[1][1]
 
 
+STATISTICS = f"""
+REG_OP(Stats).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(r, {ANY}).REQUIRED_ATTR(groups, Int).ATTR(block, Int, 16)
+    .OP_END_FACTORY_REG(Stats)
+REG_OP(StatsGrad).INPUT(dy, {ANY}).INPUT(r, {ANY}).OUTPUT(dx, {ANY}).REQUIRED_ATTR(groups, Int).OP_END_FACTORY_REG(StatsGrad)
+"""
+
+
+def test_a_gradient_that_does_not_fit_is_said_with_the_line_to_write(tmp_path: Path) -> None:
+    (tmp_path / "op_proto.h").write_text(STATISTICS)
+    shapes = {"Stats": "x[*s, d] -> y[*s, d], r[*s, groups]", "StatsGrad": "dy[*s, d], r[*s, groups] -> dx[*s, d]"}
+    project = generate_project(tmp_path / "my_ops", tmp_path / "op_proto.h", shapes=shapes)
+    (said,) = project.proposed
+    assert said.startswith(
+        "gradient of Stats: none, for StatsGrad as the gradient of Stats: it does not take the attr block"
+    )
+    assert said.endswith(". Write: backward = StatsGrad; unused: block; constant: r")
+
+
+def test_calls_of_the_generated_tests_fit_attrs_in_sizes(tmp_path: Path) -> None:
+    (tmp_path / "op_proto.h").write_text(STATISTICS)
+    shapes = {"Stats": "x[*s, d] -> y[*s, d], r[*s, d // block]", "StatsGrad": "dy[*s, d], r[*s, groups] -> dx[*s, d]"}
+    generate_project(tmp_path / "my_ops", tmp_path / "op_proto.h", shapes=shapes)
+    calls = (tmp_path / "my_ops/tests/my_ops_calls.py").read_text()
+    assert '"stats": lambda: {"x": _tensor((2, 3, 32), torch.float32), "groups": 1}' in calls
+    assert '{"dy": _tensor((2, 3, 4), torch.float32), "r": _tensor((2, 3, 1), torch.float32), "groups": 1}' in calls
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_project_is_brought_up_to_date_in_a_directory_of_another_name(
+    tmp_path: Path, header: Path, again: bool
+) -> None:
+    generate_project(tmp_path / "my_ops", header)
+    moved = (tmp_path / "my_ops").rename(tmp_path / "my-ops-main")
+    (moved / "my_ops/_generated.py").write_text("old")
+    generate_project(moved, header if again else None)
+    assert (moved / "my_ops/_generated.py").read_text() != "old"
+    assert [path.parent.name for path in moved.glob("*/operators.ini")] == ["my_ops"]
+
+
 def test_entries_for_op_plugin() -> None:
     prototypes = parse_text(ADD + SCALE).prototypes
     text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
@@ -254,6 +293,26 @@ def test_entries_for_op_plugin() -> None:
     )
     assert "  - func: npu_scale(Tensor x, *, float factor) -> Tensor y\n" in text
     assert "        size: …  # x[n, m] -> y[m]: float16\n        dtype: at::kHalf\n      exec: aclnnScale\n" in text
+
+
+def test_entries_for_op_plugin_say_no_other_dtype_than_the_relation() -> None:
+    text = f"""REG_OP(Quant).INPUT(x, {ANY}).OPTIONAL_INPUT(w, {ANY}).DYNAMIC_INPUT(rows, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
+        .OUTPUT(p, {ANY}).OUTPUT(r, {ANY}).OUTPUT(o, {ANY}).ATTR(to, Type, DT_INT8).OP_END_FACTORY_REG(Quant)
+        REG_OP(Pick).DYNAMIC_INPUT(rows, {ANY}).INPUT(at, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Pick)
+        REG_OP(Mix).INPUT(x, {ANY}).INPUT(w, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Mix)"""
+    shapes = {
+        "Quant": "x[*s], w[*t] -> y[*s]: int8, z[*s]: to, p[*s]: bfloat16, r[*t]: w, o like x",
+        "Pick": "rows[i][n[i], d], at[k] -> y[k, d]",
+        "Mix": "x[*s], w[*s] -> y[*s]: promote(x, w)",
+    }
+    entries = op_plugin_entries(parse_text(text).prototypes, shapes)
+    values = [line.strip().partition("  #")[0] for line in entries.splitlines() if "size:" in line or "dtype:" in line]
+    assert values == [
+        *("size: x", "dtype: at::kChar", "size: x", "dtype: …", "size: x", "dtype: at::kBFloat16"),
+        *("size: …", "dtype: …", "size: x", "dtype: x"),
+        *("size: …", "dtype: rows[0].scalar_type()"),
+        *("size: x", "dtype: c10::promoteTypes(x.scalar_type(), w.scalar_type())"),
+    ]
 
 
 KERNELS = """

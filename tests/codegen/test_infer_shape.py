@@ -19,6 +19,7 @@ from ascend_graph.codegen.infer_shape_names import GE_DTYPES
 from ascend_graph.codegen.rendering import GenerationError
 
 from ascend_graph.environment import toolkit_directory
+from ascend_graph.prototypes import parse_text
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import ShapeError, parse_relation
 from ascend_graph.shapes.samples import RelationSampleError, sample
@@ -366,3 +367,16 @@ def test_dtypes_that_were_wrong(program: Path, op_type: str, dtypes: str, attrs:
 def test_what_cannot_be_generated(p: OpPrototype, text: str, match: str) -> None:
     with pytest.raises(GenerationError, match=match):
         infer_shape_source(p, parse_relation(text))
+
+
+@pytest.mark.parametrize("said", ["-> y[n]", "-> y[n], acc"])
+def test_a_written_input_may_be_left_out_of_the_outputs(said: str) -> None:
+    (written,) = parse_text(
+        "REG_OP(Put).INPUT(acc, TensorType({DT_FLOAT})).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(acc, TensorType({DT_FLOAT}))"
+        ".OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Put)"
+    ).prototypes
+    source, whole = (infer_shape_source(written, parse_relation(f"acc[n], x[n] {o}")) for o in (said, "-> acc, y[n]"))
+    body, expected = (text[text.index("InferShape(") :] for text in (source, whole))
+    assert body == expected
+    with pytest.raises(GenerationError, match="the relation has 0 outputs; expected 2"):
+        infer_shape_source(written, parse_relation("acc[n], x[n] ->"))

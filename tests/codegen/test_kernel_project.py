@@ -496,3 +496,20 @@ def test_a_kernel_that_reads_one_dtype_restricts_a_prototype_that_allows_all(tmp
     assert 'kernel.input("x", x, {at::ScalarType::Half})' in operators
     assert 'kernel.output("z", outputs, {})' in operators
     assert "torch.float16" in (project / "tests/my_ops_calls.py").read_text()
+
+
+def test_a_source_with_two_kernels_is_compiled_once(tmp_path: Path) -> None:
+    kernels = "".join(
+        f"__global__ __aicore__ void {name}(GM_ADDR x, GM_ADDR y) {{}}\n" for name in ("first_one", "second_one")
+    )
+    project = generate_project(tmp_path / "my_ops", write(tmp_path, both__asc=kernels), launch="kernel")
+    generated = project.directory / "kernels/generated"
+    including = [path.name for path in generated.glob("*.asc") if '#include "../both.asc"' in path.read_text()]
+    assert including == ["first_one.asc"]
+    text = (generated / including[0]).read_text()
+    assert ("int launch_first_one(" in text, "int launch_second_one(" in text) == (True, True)
+    assert (generated / "CMakeLists.txt").read_text().count("add_custom_command(\n  OUTPUT first_one.o") == 1
+    assert "second_one.o" not in (generated / "CMakeLists.txt").read_text()
+    # Two libraries of one package define each kernel once, too.
+    hosts = {name: (generated / f"{name}_host.asc").read_text() for name in ("first_one", "second_one")}
+    assert ['#include "first_one.asc"' in text for text in hosts.values()] == [True, False]

@@ -255,3 +255,23 @@ def test_a_line_of_relations_that_cannot_be_read_leaves_one_operator_out(package
     with pytest.warns(PackageWarning, match=r"relations.ini:5: 'what is this' cannot be read"):
         found = register_package(package, namespace=NAMESPACE)
     assert found.operators == ("PackAdd",)
+
+
+def test_a_package_behind_another_with_the_same_operator_is_named(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_package(tmp_path / "vendors" / "first", "PackAdd", "PackMul")
+    for one, built in ((package, b"mine"), (first, b"first")):
+        (one / "op_api" / "lib").mkdir(parents=True)
+        (one / "op_api" / "lib" / "libcust_opapi.so").write_bytes(built)
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(first))
+    with pytest.warns(PackageWarning, match="first comes first in ASCEND_CUSTOM_OPP_PATH and has PackAdd, too"):
+        found = register_package(package, namespace=NAMESPACE)
+    found.unregister()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register_package(first, namespace=NAMESPACE).unregister()
+        register_package(package, namespace=NAMESPACE, except_=("PackAdd",)).unregister()
+        # A copy of the same package has the same kernels.
+        (package / "op_api" / "lib" / "libcust_opapi.so").write_bytes(b"first")
+        register_package(package, namespace=NAMESPACE).unregister()

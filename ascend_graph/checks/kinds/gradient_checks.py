@@ -69,13 +69,21 @@ def gradient(subject: Subject, sample: Sample) -> None:
     if subject.reference is not None:
         on_cpu = Subject(subject.reference, None, torch.device("cpu"))
         tracked, wanted = _leaves_for_gradient(sample.on(torch.device("cpu")))
-        returned = on_cpu.overload(*tracked.args, **tracked.kwargs)
-        results = [t for t in flattened(returned) if t.requires_grad]
+        own, returned = flattened(returned), on_cpu.overload(*tracked.args, **tracked.kwargs)
+        results = _compared(subject, own, flattened(returned))
         if results:
             right = torch.autograd.grad(results, wanted, [_weights(t) for t in results], allow_unused=True)
             _compare_gradients(subject, found, right, "the gradient of the reference")
             return
     _check_by_differences(subject, sample, found, [t.requires_grad for t in flattened(returned)])
+
+
+def _compared(subject: Subject, own: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the reference's results that have a gradient, without those that are constant in the operator."""
+    constant = {n for n, (a, b) in enumerate(zip(own, others, strict=False)) if b.requires_grad and not a.requires_grad}
+    for number in sorted(constant):
+        subject.remarks.append(f"return {number} has no gradient here, and one in the reference, which is left out")
+    return [t for n, t in enumerate(others) if t.requires_grad and n not in constant]
 
 
 def _compare_gradients(subject: Subject, found: Sequence[Any], right: Sequence[Any], what: str) -> None:

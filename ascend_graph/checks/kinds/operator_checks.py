@@ -266,8 +266,14 @@ def reference(subject: Subject, sample: Sample) -> None:
         expected = subject.reference(*copied.args, **copied.kwargs)
     except Exception as error:  # whatever an author's function raises
         raise Undecided(f"the reference refuses the call: {first_line(error)}") from error
-    wanted = subject.result(expected, copied)
-    require_equal(subject, subject.run(sample), wanted, "against the reference")
+    wanted, got = subject.result(expected, copied), subject.run(sample)
+    if len(got.returns) != len(wanted.returns):
+        names = [a.name for a, written in zip(subject.schema.arguments, subject.written(), strict=True) if written]
+        writes = f", and writes {', '.join(names)}: write to them in the reference, too" if names else ""
+        raise Violation(
+            f"the reference returns {len(wanted.returns)} values; the operator returns {len(got.returns)}{writes}"
+        )
+    require_equal(subject, got, wanted, "against the reference")
 
 
 def meta(subject: Subject, sample: Sample) -> None:

@@ -47,6 +47,8 @@ class Subject:
     device: torch.device
     reference: Callable[..., Any] | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
+    #: Notes of checks that passed, for the report.
+    remarks: list[str] = field(default_factory=list, compare=False)
 
     @property
     def schema(self) -> Any:
@@ -137,7 +139,7 @@ _FAULT_OF_HOST_CODE = re.compile(
 
 
 #: Message of the host runtime with the rule that a kernel broke and the block.
-_RULE = re.compile(r"(?:^|: )(kernel \w+, block \d+ of \d+: .*)")
+_RULE = re.compile(r"(?:^|: )(kernel \S.*?, block \d+ of \d+: .*)")
 
 
 def fault(error: BaseException) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, parse_file
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.sources.installed import HOST_METADATA
 
 #: Path in a package of the library with its aclnn functions.
@@ -34,9 +35,9 @@ class OperatorPackage:
     metadata: Mapping[str, Mapping[str, Any]]
 
     def relation(self, op_type: str) -> Relation | None:
-        """Return the operator's shape relation, or None if the package does not have one."""
+        """Return the operator's shape relation with the prototype's dtypes, or None if the package does not have one."""
         text = self.metadata.get(op_type, {}).get("relation")
-        return parse_relation(text) if text else None
+        return complete_relation(package_prototype(self.directory, op_type), text) if text else None
 
     def infers_shapes(self, op_type: str) -> bool:
         """Return whether the package's library has the author's InferShape function for the operator."""

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "graph/dtype_table.h"
 
@@ -19,6 +20,19 @@ inline size_t item_size(int dtype) {
 #undef ASCEND_GRAPH_SIZE
         default:
             return 1;
+    }
+}
+
+// The name in a prototype, without DT_; the number of a dtype without one.
+inline std::string dtype_name(int dtype) {
+    switch (dtype) {
+#define ASCEND_GRAPH_NAME(name, number, bits, torch) \
+    case number:                                     \
+        return #name;
+        ASCEND_GRAPH_DTYPES(ASCEND_GRAPH_NAME)
+#undef ASCEND_GRAPH_NAME
+        default:
+            return std::to_string(dtype);
     }
 }
 

@@ -251,6 +251,25 @@ ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensor
     return 0;
 }
 
+ACL_EXPORT int ascendgraphCheckDtypes(aclOpExecutor* executor, const char* name, uint64_t listed) {
+    const Value& value = executor->values[executor->count - 1];
+    const size_t count = value.kind == ValueKind::kAbsent ? 0 : value.count;
+    for (size_t n = 0; n < count; ++n) {
+        const int32_t dtype = value.tensors[n].dtype;
+        if (dtype == Tensor::kUndefined || (dtype >= 0 && dtype < 64 && (listed >> dtype & 1) != 0)) continue;
+        std::string names;
+        for (int32_t one = 0; one < 64; ++one) {
+            if ((listed >> one & 1) != 0) names += (names.empty() ? "" : ", ") + dtype_name(one);
+        }
+        return ascendgraphFail(
+            kParamInvalid,
+            (std::string(executor->op_type) + ": " + name + " has the dtype " + dtype_name(dtype) +
+             "; the prototype lists " + names + ". Convert it, or list its dtype in the prototype")
+                .c_str());
+    }
+    return 0;
+}
+
 ACL_EXPORT int ascendgraphAddScalar(aclOpExecutor* executor, const aclScalar* scalar) {
     if (scalar == nullptr) {
         executor->add(ValueKind::kAbsent);

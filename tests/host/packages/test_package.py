@@ -16,6 +16,7 @@ import pytest
 
 from ascend_graph import AscendGraphError
 from ascend_graph.host import OperatorPackageError, build_operator_package
+from ascend_graph.host.packages.format import OperatorPackage
 from ascend_graph.host.packages.importable import check_importable
 from ascend_graph.host.packages.output_specs import output_sources
 from ascend_graph.host.packages.python_kernels import python_operator, write_results
@@ -254,10 +255,10 @@ api.aclCreateTensor.restype = ctypes.c_void_p
 acl = ctypes.CDLL("libascendcl.so")
 acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
 
-def tensor(t):
+def tensor(t, dtype=0):
     ints = lambda v: (ctypes.c_int64 * len(v))(*v)
     return ctypes.c_void_p(api.aclCreateTensor(
-        ints(t.shape), ctypes.c_uint64(t.dim()), 0, ints(t.stride()),
+        ints(t.shape), ctypes.c_uint64(t.dim()), dtype, ints(t.stride()),
         ctypes.c_int64(t.storage_offset()), 2, ints([t.numel()]),
         ctypes.c_uint64(1), ctypes.c_void_p(t.untyped_storage().data_ptr())))
 
@@ -409,16 +410,20 @@ def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:
             ("Broken", (tensor(x), tensor(x))),
             ("WrongCount", (tensor(x), tensor(x))),
             ("Accumulate", (None, tensor(x))),
+            ("Accumulate", (tensor(x), tensor(x.double(), 11))),
         ]:
             print(call(op, *args), acl.aclGetRecentErrMsg().decode())
         print(call("Accumulate", tensor(x), tensor(x)))
         """),
     )
     assert result.returncode == 0, result.stderr
-    broken, wrong, null, after = result.stdout.strip().splitlines()
+    broken, wrong, null, double, after = result.stdout.strip().splitlines()
     assert "ValueError: no such luck with (2, 2)" in broken
     assert "WrongCount: the Python kernel returned 2 outputs; expected 1, as the prototype has (y)" in wrong
     assert null == "161001 aclnnAccumulate: required parameter 'acc' is null"
+    assert double == (
+        "161002 Accumulate: x has the dtype DOUBLE; the prototype lists FLOAT. Convert it, or list its dtype in the prototype"
+    )
     assert after == "0"  # the process and the device live on
 
 
@@ -588,3 +593,14 @@ def test_a_file_that_builds_its_package_when_it_is_imported_is_refused(tmp_path:
 def test_a_file_that_builds_its_package_as_a_program_is_taken(tmp_path: Path, statement: str) -> None:
     (tmp_path / "alone.py").write_text(ALONE + statement + "\n")
     check_importable("Broken", tmp_path / "alone.py")
+
+
+def test_relations_of_an_older_package_get_the_prototypes_dtypes(tmp_path: Path) -> None:
+    header = (
+        "REG_OP(Rounded).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_INT8})).OP_END_FACTORY_REG(Rounded)"
+    )
+    (tmp_path / "op_proto/inc").mkdir(parents=True)
+    (tmp_path / "op_proto/inc/op_proto.h").write_text(header)
+    # Builds wrote relations as they were given, before they wrote them with dtypes.
+    package = OperatorPackage(tmp_path, {"Rounded": {"relation": "x[*s] -> y[*s]"}})
+    assert str(package.relation("Rounded")) == "x[*s] -> y[*s]: int8"

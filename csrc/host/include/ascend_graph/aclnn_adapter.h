@@ -23,6 +23,8 @@ aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, ascend_graph::host
 int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor, const char* required_name);
 int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* tensors,
                              const char* required_name);
+// Refuses the last argument if it has a tensor of a dtype whose bit (1 << aclDataType) is not in `listed`.
+int ascendgraphCheckDtypes(aclOpExecutor* executor, const char* name, uint64_t listed);
 int ascendgraphAddScalar(aclOpExecutor* executor, const aclScalar* value);
 int ascendgraphAddInt(aclOpExecutor* executor, int64_t value);
 int ascendgraphAddFloat(aclOpExecutor* executor, double value);
@@ -74,6 +76,14 @@ struct Argument {
     T value;
 };
 
+// A tensor or a list of them, with the dtypes that its prototype lists: bits by aclDataType.
+template <typename T>
+struct ListedArgument {
+    Argument<T> argument;
+    const char* name;
+    uint64_t dtypes;
+};
+
 // The same of an input of which the function takes the values.
 template <typename T>
 struct NumbersArgument {
@@ -121,6 +131,12 @@ int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
         static_assert(std::is_integral_v<T>, "no aclnn parameter type");
         return ascendgraphAddInt(executor, a.value);
     }
+}
+
+template <typename T>
+int add_argument(aclOpExecutor* executor, const ListedArgument<T>& a) {
+    const int error = add_argument(executor, a.argument);
+    return error != 0 ? error : ascendgraphCheckDtypes(executor, a.name, a.dtypes);
 }
 
 inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
