@@ -66,7 +66,8 @@ int other_index(const std::string& call, size_t index, const Place& place, Among
         kParamInvalid,
         (call + ": the index is " + std::to_string(index) + ", but this aclTensor has the index " + where +
          (is_output ? " of all tensors, which does not agree with the outputs that were set before" : "") +
-         "; an operator package on a device moves the tensor at the index, whichever aclTensor is given")
+         "; pass the aclTensor that the index means: a package on a device moves the tensor at the index, "
+         "whichever is given")
             .c_str());
 }
 
