@@ -16,6 +16,7 @@ from ascend_graph.prototypes.model import OpPrototype
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.sources.diagnostics import Diagnostic, Severity
 from ascend_graph.sources.installed import (
+    custom_packages,
     existing,
     inside,
     modified,
@@ -209,6 +210,12 @@ class Catalog:
         if close:
             return f"{message}; did you mean {' or '.join(map(repr, close))}?"
         if not known:
+            if functions := existing(inside(custom_packages(), "op_api", "include")):
+                packages = ", ".join(str(directory.parents[1]) for directory in functions)
+                return (
+                    f"{message}: {packages} has headers of aclnn functions alone (op_api/include); register one with "
+                    f'register_aclnn("aclnn{op_type}", …), or write its prototype and load it with load_prototypes'
+                )
             where = ", ".join(map(str, self._installed_from or ()))
             variables = "ASCEND_CUSTOM_OPP_PATH, ASCEND_OPP_PATH and ASCEND_HOME_PATH name no operator package"
             message += f" ({where or variables})"

@@ -180,3 +180,10 @@ def test_a_source_without_prototypes_says_so(tmp_path: Path, files: dict[str, st
         assert Catalog().load(tmp_path / named).prototypes == ()
     with pytest.warns(PrototypeWarning, match="the text defines no op"):
         Catalog().load("int a;\n")
+
+
+def test_packages_of_functions_alone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vendor/op_api/include").mkdir(parents=True)
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(tmp_path / "vendor"))
+    with pytest.raises(UnknownPrototypeError, match=r'vendor has headers of aclnn .*register_aclnn\("aclnnPick", …\)'):
+        find_prototype("Pick")

@@ -2,10 +2,13 @@
 // here, and run as those of functions that are compiled from sources are (op_api.cpp).
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ascend_graph/aclnn_adapter.h"
 #include "nnopbase/arguments.h"
@@ -200,6 +203,17 @@ aclnnStatus launch(uint32_t id, aclOpExecutor* executor, OpArgContext* context, 
 
 }  // namespace
 
+// With the host functions and the device's binaries that a library carries, which are found in the package's
+// files here: by the operators' types, for one SoC or by SoCs.
+using Handles = std::vector<void*>;
+using Binaries = std::vector<std::tuple<const uint8_t*, const uint8_t*>>;
+using Resources = std::map<ge::AscendString, std::tuple<Handles, Binaries, Binaries>>;
+using ResourcesOfSocs =
+    std::map<ge::AscendString, std::tuple<Handles, std::map<ge::AscendString, Binaries>, Binaries>>;
+
+uint32_t GenOpTypeId(const char* type);
+uint32_t GenOpTypeId(const char* type, const Resources&) { return GenOpTypeId(type); }
+uint32_t GenOpTypeId(const char* type, const ResourcesOfSocs&) { return GenOpTypeId(type); }
 uint32_t GenOpTypeId(const char* type) { return OperatorTypes::get().id_of(type == nullptr ? "" : type); }
 
 namespace internal {

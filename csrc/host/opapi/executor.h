@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,18 @@ struct Source {
     Tensor* copy;
     int64_t byte_offset;  // of the copy's data, in the storage
     Source* next;
+
+    void move(void* address) const {
+        copy->data = address == nullptr ? nullptr : static_cast<char*>(address) + byte_offset;
+    }
+};
+
+// Between which tensors of a call its outputs begin, as far as its caller has said it.
+struct OutputsFrom {
+    size_t least = 0;
+    size_t most = std::numeric_limits<int32_t>::max();
+
+    void narrow(size_t low, size_t high) { least = std::max(least, low), most = std::min(most, high); }
 };
 
 // Owns a copy of every argument.
@@ -90,6 +103,8 @@ struct Executor {
     Source* sources = nullptr;
     ascendgraphPrepare prepare = nullptr;  // how it was prepared
     bool is_function = false;              // prepared by ascendgraphPrepareFunction
+    OutputsFrom outputs_from;
+    OutputsFrom output_lists_from;  // counted by parameters
     // Itself where it runs more than once; what has its values where it is one of those runs.
     std::shared_ptr<aclOpExecutor> kept;
     std::vector<int64_t> byte_offsets;  // of an executor that may be kept: of its tensors, in their storages
@@ -163,8 +178,6 @@ struct Executor {
         if (place != nullptr) give_up(std::exchange(place, nullptr));
     }
     bool is_repeatable() const { return kept.get() == static_cast<const void*>(this); }
-    // Put an aclTensor of the first phase elsewhere; false for one that it did not have.
-    bool move(const aclTensor& tensor, void* address);
     size_t tensor_count() const { return byte_offsets.size(); }
     // The same call with its tensors in other storages, in the order of the arguments.
     void move_to(void* const* storages) {

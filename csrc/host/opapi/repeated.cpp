@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "acl/abi.h"
 #include "opapi/executor.h"
@@ -15,7 +16,63 @@ namespace {
 constexpr int kNullInside = 561103;  // ACLNN_ERR_INNER_NULLPTR
 constexpr int kInner = 561000;       // ACLNN_ERR_INNER
 
-int set_address(const char* function, aclOpExecutor* executor, aclTensor* tensor, void* address) {
+// Whose count an index is: of all tensors of the first phase, or of its outputs, which are the last of them.
+enum class Among { kAll, kOutputs };
+
+// An aclTensor of the first phase: how many stand before it, without and with the absent ones and the
+// numbers.
+struct Place {
+    size_t least;
+    size_t most;
+    Source* source;
+};
+
+Source* source_of(const aclOpExecutor& executor, const Tensor& copy) {
+    Source* source = executor.sources;
+    while (source != nullptr && source->copy != &copy) source = source->next;
+    return source;
+}
+
+// In the order of the parameters; a list counts as one tensor where `lists_are_one`.
+std::vector<Place> places(const aclOpExecutor& executor, const aclTensor& tensor, bool lists_are_one) {
+    std::vector<Place> found;
+    size_t least = 0, most = 0;
+    for (const Value* value = executor.values; value != executor.values + executor.count; ++value) {
+        const bool has_tensors = value->kind == ValueKind::kTensor || value->kind == ValueKind::kTensorList;
+        if (!has_tensors && value->kind != ValueKind::kAbsent) continue;
+        const size_t before = most;
+        for (size_t n = 0; has_tensors && n < value->count; ++n) {
+            Source* const source = source_of(executor, value->tensors[n]);
+            if (source != nullptr && source->tensor == &tensor) found.push_back({least, most, source});
+            if (lists_are_one && n + 1 < value->count) continue;
+            least += source != nullptr;
+            ++most;
+        }
+        if (most == before) ++most;
+    }
+    return found;
+}
+
+bool fits(const OutputsFrom& outputs, const Place& place, size_t index, Among among) {
+    if (among == Among::kAll) return place.least <= index && index <= place.most;
+    return index <= place.most && place.most - index >= outputs.least && place.least <= index + outputs.most;
+}
+
+int other_index(const std::string& call, size_t index, const Place& place, Among among) {
+    const bool is_output = among == Among::kOutputs;
+    const std::string where =
+        std::to_string(place.least) + (place.most == place.least ? "" : " to " + std::to_string(place.most));
+    return ascendgraphFail(
+        kParamInvalid,
+        (call + ": the index is " + std::to_string(index) + ", but this aclTensor has the index " + where +
+         (is_output ? " of all tensors, which does not agree with the outputs that were set before" : "") +
+         "; pass the aclTensor that the index means: a package on a device moves the tensor at the index, "
+         "whichever is given")
+            .c_str());
+}
+
+int set_address(const char* function, aclOpExecutor* executor, size_t index, Among among, aclTensor* tensor,
+                void* address, bool is_of_list = false) {
     if (executor == nullptr || tensor == nullptr)
         return fail_null(kNullInside, function, "executor or tensor");
     const std::string call = std::string(function) + ": executor of aclnn" + executor->op_type;
@@ -23,18 +80,31 @@ int set_address(const char* function, aclOpExecutor* executor, aclTensor* tensor
         return ascendgraphFail(kParamInvalid,
                                (call + " runs once; call aclSetAclOpExecutorRepeatable first").c_str());
     }
-    if (!executor->move(*tensor, address)) {
+    const std::vector<Place> found = places(*executor, *tensor, is_of_list);
+    if (found.empty()) {
         return ascendgraphFail(kParamInvalid, (call +
                                                " does not have this aclTensor; expected one that was given "
                                                "to aclnn" +
                                                executor->op_type + "GetWorkspaceSize")
                                                   .c_str());
     }
+    bool moved = false;
+    OutputsFrom& outputs = is_of_list ? executor->output_lists_from : executor->outputs_from;
+    for (const Place& place : found) {
+        const bool is_meant = fits(outputs, place, index, among);
+        // CANN's own functions know an aclTensor that was given twice by its object, packages by its index.
+        if (!is_meant && !executor->is_function) continue;
+        place.source->move(address);
+        moved |= is_meant;
+        if (is_meant && among == Among::kOutputs)
+            outputs.narrow(place.least > index ? place.least - index : 0, place.most - index);
+    }
+    if (!moved) return other_index(call, index, found.front(), among);
     return aclSetRawTensorAddr(tensor, address);
 }
 
-int set_address(const char* function, aclOpExecutor* executor, aclTensorList* list, size_t index,
-                void* address) {
+int set_address(const char* function, aclOpExecutor* executor, size_t ir_index, size_t index, Among among,
+                aclTensorList* list, void* address) {
     if (executor == nullptr || list == nullptr)
         return fail_null(kNullInside, function, "executor or tensors");
     if (index >= list->tensors.size()) {
@@ -43,7 +113,8 @@ int set_address(const char* function, aclOpExecutor* executor, aclTensorList* li
                                 "; expected less than " + std::to_string(list->tensors.size()))
                                    .c_str());
     }
-    return set_address(function, executor, const_cast<aclTensor*>(list->tensors[index]), address);
+    return set_address(function, executor, ir_index, among, const_cast<aclTensor*>(list->tensors[index]),
+                       address, true);
 }
 
 }  // namespace
@@ -63,27 +134,29 @@ ACL_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     return 0;
 }
 
-// The index says nothing new: the tensor is the one that the first phase had.
-ACL_EXPORT int aclSetTensorAddr(aclOpExecutor* executor, size_t, aclTensor* tensor, void* address) {
-    return set_address("aclSetTensorAddr", executor, tensor, address);
+ACL_EXPORT int aclSetTensorAddr(aclOpExecutor* executor, size_t index, aclTensor* tensor, void* address) {
+    return set_address("aclSetTensorAddr", executor, index, Among::kAll, tensor, address);
 }
-ACL_EXPORT int aclSetInputTensorAddr(aclOpExecutor* executor, size_t, aclTensor* tensor, void* address) {
-    return set_address("aclSetInputTensorAddr", executor, tensor, address);
+ACL_EXPORT int aclSetInputTensorAddr(aclOpExecutor* executor, size_t index, aclTensor* tensor,
+                                     void* address) {
+    return set_address("aclSetInputTensorAddr", executor, index, Among::kAll, tensor, address);
 }
-ACL_EXPORT int aclSetOutputTensorAddr(aclOpExecutor* executor, size_t, aclTensor* tensor, void* address) {
-    return set_address("aclSetOutputTensorAddr", executor, tensor, address);
+ACL_EXPORT int aclSetOutputTensorAddr(aclOpExecutor* executor, size_t index, aclTensor* tensor,
+                                      void* address) {
+    return set_address("aclSetOutputTensorAddr", executor, index, Among::kOutputs, tensor, address);
 }
-ACL_EXPORT int aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t, size_t index, aclTensorList* list,
-                                       void* address) {
-    return set_address("aclSetDynamicTensorAddr", executor, list, index, address);
+ACL_EXPORT int aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t ir_index, size_t index,
+                                       aclTensorList* list, void* address) {
+    return set_address("aclSetDynamicTensorAddr", executor, ir_index, index, Among::kAll, list, address);
 }
-ACL_EXPORT int aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t, size_t index,
+ACL_EXPORT int aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t ir_index, size_t index,
                                             aclTensorList* list, void* address) {
-    return set_address("aclSetDynamicInputTensorAddr", executor, list, index, address);
+    return set_address("aclSetDynamicInputTensorAddr", executor, ir_index, index, Among::kAll, list, address);
 }
-ACL_EXPORT int aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t, size_t index,
+ACL_EXPORT int aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t ir_index, size_t index,
                                              aclTensorList* list, void* address) {
-    return set_address("aclSetDynamicOutputTensorAddr", executor, list, index, address);
+    return set_address("aclSetDynamicOutputTensorAddr", executor, ir_index, index, Among::kOutputs, list,
+                       address);
 }
 
 // The same functions under the names that earlier versions of CANN have.
@@ -100,16 +173,6 @@ ALIAS(AclSetDynamicOutputTensorAddr, aclSetDynamicOutputTensorAddr, aclOpExecuto
 #undef ALIAS
 
 namespace ascend_graph::host {
-
-bool Executor::move(const aclTensor& tensor, void* address) {
-    bool found = false;
-    for (Source* source = sources; source != nullptr; source = source->next) {
-        if (source->tensor != &tensor) continue;
-        source->copy->data = address == nullptr ? nullptr : static_cast<char*>(address) + source->byte_offset;
-        found = true;
-    }
-    return found;
-}
 
 int one_run(aclOpExecutor*& executor) {
     const aclOpExecutor& kept = *executor;

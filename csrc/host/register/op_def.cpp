@@ -19,6 +19,31 @@ enum DataType : int {};
 enum Format : int {};
 }  // namespace ge
 
+namespace ge {
+
+// What a library says of itself since CANN 9.0 (REGISTER_OP_LIB): the function unpacks the device's binaries
+// that it carries, for packages of one library. It is not called here, as it is not where a package has
+// directories.
+class EXPORTED OpLibRegister {
+  public:
+    using OpLibInitFunc = uint32_t (*)(AscendString& path);
+    explicit OpLibRegister(const char* vendor);
+    OpLibRegister(const OpLibRegister&);
+    OpLibRegister(OpLibRegister&&) noexcept;
+    ~OpLibRegister();
+    OpLibRegister& RegOpLibInit(OpLibInitFunc function);
+
+  private:
+    void* implementation_ = nullptr;
+};
+OpLibRegister::OpLibRegister(const char*) {}
+OpLibRegister::OpLibRegister(const OpLibRegister&) {}
+OpLibRegister::OpLibRegister(OpLibRegister&&) noexcept {}
+OpLibRegister::~OpLibRegister() = default;
+OpLibRegister& OpLibRegister::RegOpLibInit(OpLibInitFunc) { return *this; }
+
+}  // namespace ge
+
 namespace gert {
 class TilingContext;
 class InferShapeContext;

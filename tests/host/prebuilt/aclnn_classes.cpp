@@ -1,8 +1,15 @@
 // An aclnn function that its author wrote against opbase's classes: Doubled of Doubled, in the order of
 // launches.
+#include <cstdlib>
+
 #include "opbase.h"
 
 namespace {
+
+const ge::OpLibRegister kLibrary =
+    ge::OpLibRegister("vendor").RegOpLibInit([](ge::AscendString&) -> uint32_t { std::abort(); });
+const op::Resources<std::map<ge::AscendString, op::Binaries>> kSocs;
+const uint32_t kId = op::GenOpTypeId("Doubled", op::Resources<op::Binaries>());
 
 op::OpArg of(const aclTensor* tensor) {
     op::OpArg made{op::OpArgType::kTensor, {}};
@@ -17,7 +24,8 @@ op::OpArg number(int64_t value, op::OpArgType type = op::OpArgType::kInt) {
 
 // mode 2: an argument of a kind that no operator takes; mode 3: an operator that was not named.
 const aclTensor* doubled(const aclTensor* x, int64_t mode, aclOpExecutor* executor) {
-    const uint32_t id = mode == 3 ? 999 : op::GenOpTypeId("Doubled");
+    if (op::GenOpTypeId("Doubled") != kId) return nullptr;
+    const uint32_t id = mode == 3 ? 999 : op::GenOpTypeId("Doubled", kSocs);
     aclTensor* out = executor->AllocTensor(x->GetDataType(), ge::FORMAT_ND, ge::FORMAT_ND);
     if (out == nullptr) return nullptr;
     const op::OpArg attr = number(0, mode == 2 ? op::OpArgType::kMemsetWorkspace : op::OpArgType::kInt);

@@ -30,6 +30,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     old, links = "-D_GLIBCXX_USE_CXX11_ABI=0", ["-lexe_graph", "-lregister"]
     build_library("tiling_library.cpp", tbe / "op_tiling" / linux / "libcust_opmaster_rt2.0.so", links, old)
     build_library("tiling_library.cpp", directory / "op_proto" / linux / "libcust_opsproto_rt2.0.so", links, old)
-    classes, opapi = str(HERE / "aclnn_classes.cpp"), ["-lopapi", "-lnnopbase"]
+    classes, opapi = str(HERE / "aclnn_classes.cpp"), ["-lopapi", "-lnnopbase", "-lregister"]
     build_library("aclnn_library.cpp", directory / "op_api/lib/libcust_opapi.so", opapi, old, classes)
     return directory

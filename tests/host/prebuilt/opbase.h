@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
+#include <tuple>
+#include <vector>
 
 using aclnnStatus = int32_t;
 namespace gert {
@@ -29,6 +32,17 @@ class AscendString {
 
   private:
     std::shared_ptr<std::string> text_;
+};
+// REGISTER_OP_LIB: in libraries that CANN 9.0 or newer built.
+class OpLibRegister {
+  public:
+    explicit OpLibRegister(const char* vendor);
+    OpLibRegister(const OpLibRegister& other);
+    ~OpLibRegister();
+    OpLibRegister& RegOpLibInit(uint32_t (*function)(AscendString& path));
+
+  private:
+    void* implementation_;
 };
 }  // namespace ge
 
@@ -109,6 +123,12 @@ struct OpArgContext {
 void* Allocated(size_t size);
 void DestroyOpArgContext(OpArgContext* context);
 uint32_t GenOpTypeId(const char* type);
+// What such a library carries of an operator: functions, binaries of the device by SoC, and what was tuned.
+using Binaries = std::vector<std::tuple<const uint8_t*, const uint8_t*>>;
+template <typename OfKernels>
+using Resources = std::map<ge::AscendString, std::tuple<std::vector<void*>, OfKernels, Binaries>>;
+uint32_t GenOpTypeId(const char* type, const Resources<Binaries>& resources);
+uint32_t GenOpTypeId(const char* type, const Resources<std::map<ge::AscendString, Binaries>>& resources);
 aclnnStatus CheckPhase1Params(aclOpExecutor** executor, uint64_t* workspace_size);
 bool IsContiguous(const aclTensor* tensor);
 

@@ -38,9 +38,9 @@ class Library:
         assert phase(*arguments, ctypes.byref(size), ctypes.byref(executor)) == 0, self.error()
         return executor
 
-    def move(self, executor: object, tensor: object, data: torch.Tensor | None, kind: str = "") -> int:
+    def move(self, executor: object, tensor: object, data: torch.Tensor | None, kind: str = "", index: int = 0) -> int:
         address = ctypes.c_void_p(None if data is None else data.data_ptr())
-        return getattr(self.opapi, f"aclSet{kind}TensorAddr")(executor, ctypes.c_size_t(0), tensor, address)
+        return getattr(self.opapi, f"aclSet{kind}TensorAddr")(executor, ctypes.c_size_t(index), tensor, address)
 
     def error(self) -> str:
         return self.acl.aclGetRecentErrMsg().decode()
@@ -126,6 +126,48 @@ def test_tensors_of_a_list_move(library: Library) -> None:
     torch.testing.assert_close(ys, [xs[0] @ weights[0], other @ weights[1]])
     assert dynamic(executor, zero, ctypes.c_size_t(2), x, None) == 161002
     assert "relativeIndex is 2; expected less than 2" in library.error()
+    assert library.opapi.aclDestroyAclOpExecutor(executor) == 0
+
+
+def test_an_index_is_that_of_the_tensor(library: Library) -> None:
+    """A device moves what stands at the index in a package's executor, whichever aclTensor is given."""
+    x, gamma, y, rstd = torch.randn(3, 8), torch.ones(8), torch.empty(3, 8), torch.empty(3, 1)
+    tensors = [library.tensor(t) for t in (x, gamma, y, rstd)]
+    executor = library.first_phase("aclnnRmsNorm", *tensors[:2], ctypes.c_double(1e-6), *tensors[2:])
+    assert library.opapi.aclSetAclOpExecutorRepeatable(executor) == 0
+    other, out = torch.full((8,), 2.0), torch.empty(3, 8)
+    assert library.move(executor, tensors[1], other, "Input", 0) == 161002
+    assert "the index is 0, but this aclTensor has the index 1" in library.error()
+    assert library.move(executor, tensors[1], other, "Input", 4) == 161002
+    assert library.move(executor, tensors[1], other, "Input", 1) == 0, library.error()
+    assert library.move(executor, tensors[2], out, "Output", 0) == 0, library.error()
+    assert library.move(executor, tensors[3], rstd, "Output", 0) == 161002
+    assert "does not agree with the outputs that were set before" in library.error()
+    assert library.move(executor, tensors[3], rstd, "Output", 1) == 0, library.error()
+    assert library.move(executor, tensors[3], rstd, "", 3) == 0, library.error()
+    assert library.opapi.aclnnRmsNorm(None, ctypes.c_uint64(), executor, None) == 0, library.error()
+    torch.testing.assert_close(out, 2 * norm(x))
+    assert library.opapi.aclDestroyAclOpExecutor(executor) == 0
+
+
+def test_a_list_has_the_index_of_its_parameter(library: Library) -> None:
+    xs, weights, ys = ([torch.randn(4, 4) for _ in range(2)] for _ in range(3))
+
+    def listed(tensors: list[torch.Tensor]) -> ctypes.c_void_p:
+        elements = (ctypes.c_void_p * len(tensors))(*(library.tensor(t).value for t in tensors))
+        return ctypes.c_void_p(library.opapi.aclCreateTensorList(elements, ctypes.c_uint64(len(tensors))))
+
+    x, weight, y = map(listed, (xs, weights, ys))
+    executor = library.first_phase(
+        "aclnnGroupedMatmul", x, weight, None, None, None, None, None, None, ctypes.c_int64(0), y
+    )
+    assert library.opapi.aclSetAclOpExecutorRepeatable(executor) == 0
+    move, other = library.opapi.aclSetDynamicInputTensorAddr, torch.randn(4, 4)
+    for ir_index, status in ((0, 161002), (2, 161002), (1, 0)):
+        place = ctypes.c_size_t(ir_index), ctypes.c_size_t(1)
+        assert move(executor, *place, weight, ctypes.c_void_p(other.data_ptr())) == status, library.error()
+    assert library.opapi.aclnnGroupedMatmul(None, ctypes.c_uint64(), executor, None) == 0, library.error()
+    torch.testing.assert_close(ys, [xs[0] @ weights[0], xs[1] @ other])
     assert library.opapi.aclDestroyAclOpExecutor(executor) == 0
 
 

@@ -175,6 +175,24 @@ def test_integers_are_those_of_the_device(name: str, a: int, b: int, expected: i
     assert out.item() == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "a", "b", "expected"),
+    [
+        ("arith.addi", "true", "true", 0),
+        ("arith.addi", "true", "false", 1),
+        ("arith.subi", "false", "true", 1),
+        ("arith.subi", "true", "true", 0),
+        ("arith.muli", "true", "true", 1),
+    ],
+)
+def test_integers_of_one_bit_wrap(name: str, a: str, b: str, expected: int) -> None:
+    constants = "\n".join(f'%{n} = "arith.constant"() <{{value = {v}}}> : () -> i1' for n, v in (("a", a), ("b", b)))
+    text = f'{constants}\n%c = "{name}"(%a, %b) : (i1, i1) -> i1\n%1 = "arith.extui"(%c) : (i1) -> i32'
+    out = torch.full((1,), 7, dtype=torch.int32)
+    run_text(RACE.replace('%1 = "BINARY"(%0, %0) : (i32, i32) -> i32', text), out, strict=True)
+    assert out.item() == expected
+
+
 @pytest.mark.parametrize("element", ["bf16", "f8E4M3FN", "f8E5M2"])
 def test_small_floats_are_those_of_pytorch(element: str) -> None:
     dtype = {"bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}[element]

@@ -25,6 +25,11 @@ def _signed_like(a: Array, like: Array) -> Array:
     return a.astype(like.dtype, copy=False) if a.dtype == like.dtype else a.view(like.dtype)
 
 
+def _wrapping(function: np.ufunc) -> Callable[[Array, Array], Array]:
+    """Return a sum or difference of integers: of one bit it wraps, where NumPy's is a logical or, or refused."""
+    return lambda a, b: np.bitwise_xor(a, b) if a.dtype == np.bool_ else function(a, b)
+
+
 def _on_unsigned(function: Callable[..., Array]) -> Callable[[Array, Array], Array]:
     return lambda a, b: _signed_like(function(unsigned(a), unsigned(b)), a)
 
@@ -73,7 +78,7 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
 
 
 for _name, _function in {
-    "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.divsi": _divide,
+    "arith.addi": _wrapping(np.add), "arith.subi": _wrapping(np.subtract), "arith.muli": np.multiply, "arith.divsi": _divide,
     "arith.divui": _on_unsigned(np.floor_divide), "arith.remsi": np.fmod, "arith.remui": _on_unsigned(np.remainder),
     "arith.floordivsi": np.floor_divide, "arith.ceildivsi": lambda a, b: -(-a // b),
     "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
