@@ -10,6 +10,7 @@ from typing import Any
 
 from ascend_graph.inference.attr_draws import USUAL_INTEGERS
 from ascend_graph.inference.calls import KINDS, SIZES, attr_dtypes
+from ascend_graph.inference.conditions import bounds, restrictions
 from ascend_graph.inference.domains import Domain, neighbors
 from ascend_graph.inference.dtype_rules import Call, dtype_rules
 from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, DomainRuns, Experiments
@@ -28,7 +29,7 @@ from ascend_graph.inference.observed import (
 )
 from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred
 from ascend_graph.inference.running import Returned, Run
-from ascend_graph.inference.solver import Observation, ShapeAlternatives, Solver, bounds, restrictions, selectors
+from ascend_graph.inference.solver import Observation, ShapeAlternatives, Solver, selectors
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import bound_names
 

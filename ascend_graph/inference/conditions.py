@@ -1,4 +1,4 @@
-"""Conditions on inputs, learned from the inputs that a kernel took and those that it refused. Pure logic.
+"""Conditions on inputs: learned from those that a kernel took and those that it refused, and from the attrs seen. Pure logic.
 
 A condition must hold for all inputs taken. Of these conditions, the few that explain the refusals are kept.
 """
@@ -144,3 +144,44 @@ def _both(row: Row, a: str, b: str, test: Callable[[int, int], bool]) -> bool:
 def _three(row: Row, a: str, b: str, c: str, test: Callable[[int, int, int], bool]) -> bool:
     x, y, z = row[a], row[b], row[c]
     return x is None or y is None or z is None or test(x, y, z)
+
+
+def restrictions(signature: OperatorSignature, observations: Sequence[Observation], domain: Domain) -> list[str]:
+    """Return conditions that exclude untried calls: another value of an attr that ran with one, or an untried input.
+
+    An inferred relation claims nothing beyond the runs: another value is an error, not a guess.
+    """
+    found: list[str] = []
+    for attr in signature.attrs:
+        seen = {repr(o.attrs.get(attr.name)): o.attrs.get(attr.name) for o in observations}
+        if attr.kind == "int[]" and domain.roles.get(attr.name) not in ("axes", "inserts", "permutation"):
+            lengths = {None if value is None else len(value) for value in seen.values()}
+            if len(lengths) == 1 and lengths != {None} and len(seen) > 1:
+                found.append(f"len({attr.name}) == {lengths.pop()}")
+        if len(seen) != 1 or attr.kind in ("other", "dtype", "float", "number"):
+            continue
+        value = next(iter(seen.values()))
+        if value is None:
+            found.append(f"{attr.name} is None")
+        elif isinstance(value, bool):
+            found.append(attr.name if value else f"not {attr.name}")
+        elif isinstance(value, str):
+            found.append(f'{attr.name} == "{value}"')
+        elif isinstance(value, int):
+            found.append(f"{attr.name} == {value}")
+        elif isinstance(value, list | tuple):
+            found.append(f"len({attr.name}) == {len(value)}")
+            found += [f"{attr.name}[{n}] == {v}" for n, v in enumerate(value)]
+    return found
+
+
+def bounds(signature: OperatorSignature, observations: Sequence[Observation], domain: Domain) -> list[str]:
+    """Return conditions for integers that never ran negative; a negative value often has a meaning of its own."""
+    found: list[str] = []
+    for attr in signature.attrs:
+        values = {o.attrs.get(attr.name) for o in observations} if attr.kind == "int" else set()
+        if attr.name in domain.roles or len(values) < 2:
+            continue
+        if all(value is None or value >= 0 for value in values):
+            found.append(f"{attr.name} is None or {attr.name} >= 0" if None in values else f"{attr.name} >= 0")
+    return found

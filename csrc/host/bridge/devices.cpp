@@ -70,7 +70,7 @@ constexpr std::array kGuests{
 constexpr std::array kMoreIterated{"aten::floor_divide"sv, "aten::floor_divide_"sv, "aten::rsub"sv,
                                    "aten::mse_loss"sv, "aten::smooth_l1_loss"sv};
 constexpr std::array kNotIterated{
-    "aten::addcdiv"sv, "aten::addcdiv_"sv, "aten::clamp"sv, "aten::clamp_"sv,
+    "aten::addcdiv"sv, "aten::addcdiv_"sv, "aten::clamp"sv,    "aten::clamp_"sv,
     "aten::equal"sv,   "aten::addcmul"sv,  "aten::addcmul_"sv, "aten::native_dropout_backward"sv};
 
 template <typename List>

@@ -106,7 +106,8 @@ class Operator {
     // numbers of inputs, attrs and outputs, then these. What it leaves out at the end is absent.
     void launch(const Value* values);
 
-    // Writes dtype, rank (-1 for what the function makes a scalar) and sizes of each output, as int64, into the tensors after inputs and attrs.
+    // Writes dtype, rank (-1 for what the function makes a scalar) and sizes of each output, as int64, into
+    // the tensors after inputs and attrs.
     void infer(const Value* values, size_t count) {
         const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
         if (count != inputs + attrs + definition_.outputs.size())

@@ -1,5 +1,5 @@
-// Outputs that an InferShape function makes scalars, told from those that it leaves as they were: both have no
-// dimensions.
+// Outputs that an InferShape function makes scalars, told from those that it leaves as they were: both have
+// no dimensions.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@ namespace ascend_graph::host {
 // The rank that an answer has for an output that the function made a scalar; it has 0 for one left alone.
 constexpr int64_t kScalarRank = -1;
 
-// Returns for each output whether a function that has answered made it a scalar. If an output has no dimensions the
-// function is called again by `answers`, which returns whether it succeeded, with marks in place of such shapes.
+// Returns for each output whether a function that has answered made it a scalar. If an output has no
+// dimensions the function is called again by `answers`, which returns whether it succeeded, with marks in
+// place of such shapes.
 template <typename Answers>
 std::vector<bool> scalar_outputs(gert::ComputeNodeInfo& node, Answers&& answers) {
     const size_t count = node.outputs.tensors.size();

@@ -90,7 +90,8 @@ __attribute__((visibility("default"))) size_t ascendgraphShapeFunctions(char* te
 }
 
 // `values` are those of all inputs, then of all attrs; `counts` the numbers of tensors of each output. Writes
-// dtype (DT_UNDEFINED where no function says it), rank (-1 for what it makes a scalar) and sizes of each tensor.
+// dtype (DT_UNDEFINED where no function says it), rank (-1 for what it makes a scalar) and sizes of each
+// tensor.
 __attribute__((visibility("default"))) int ascendgraphInferShapes(const char* op_type, const Value* values,
                                                                   size_t inputs, size_t attrs, size_t outputs,
                                                                   const size_t* counts, int64_t* answer,
@@ -132,8 +133,7 @@ __attribute__((visibility("default"))) int ascendgraphInferShapes(const char* op
         const gert::Tensor& output = *node.outputs.at(i);
         const gert::Shape& shape = output.GetOriginShape();
         answer[0] = functions.infer_dtype == nullptr ? ge::DT_UNDEFINED : output.GetDataType();
-        answer[1] =
-            scalar[i] ? ascend_graph::host::kScalarRank : static_cast<int64_t>(shape.GetDimNum());
+        answer[1] = scalar[i] ? ascend_graph::host::kScalarRank : static_cast<int64_t>(shape.GetDimNum());
         for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) answer[2 + axis] = shape[axis];
     }
     return kDone;
