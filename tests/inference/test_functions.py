@@ -333,11 +333,19 @@ def test_the_attr_n_beside_a_list_is_its_length() -> None:
     assert str(found.relation) == "x[i][*s] -> y[*s]"
 
 
+def only_the_default(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """As functions that take some numbers of dtypes, which nothing tells."""
+    if attrs["axis"] not in (0, 36):
+        raise ShapeFunctionError("axis")
+    return (*inputs[0].shape, attrs["axis"] + 1), inputs[0].dtype
+
+
 @pytest.mark.parametrize(
     ("answer", "options", "message"),
     [
         (lambda i, a: ((), i[0].dtype, False), {}, "does not set the shape of output y"),
         (lambda i, a: (i[0].shape, i[0].dtype), {"data_inputs": ("w",)}, "reads the values of w"),
+        (only_the_default, {}, "says nothing of another axis"),
         (
             lambda i, a: ((sum(n * n * n for n in i[0].shape) + 7,), i[0].dtype),
             {},

@@ -19,7 +19,7 @@ from ascend_graph.inference.functions.values import attr_argument
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.running import KernelError
 from ascend_graph.inference.search import Search
-from ascend_graph.prototypes import OpPrototype, ParameterKind
+from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.functions import ShapeFunction
 
@@ -107,6 +107,10 @@ def _objection(
     checked = agreement(relation, function, 60, seed=seed + 1, ask=ask)
     if checked.differing:
         return f"{relation} differs on other inputs: {checked.differing[0]}"
+    clauses = {str(clause) for clause in relation.clauses}
+    for attr in function.prototype.attrs:
+        if attr.type is AttrType.INT and f"{attr.name} == {attr.default}" in clauses:
+            return f"{relation} says nothing of another {attr.name}, of which the function answered no call"
     # Half of the calls are drawn from the relation, which refuses none of them.
     if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
         return f"{relation} refuses most of the inputs that the function answers"
