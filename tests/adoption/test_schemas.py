@@ -257,7 +257,8 @@ at::Tensor npu_bend(const at::Tensor & self, const c10::optional<at::Tensor> & i
 {
     auto twice = static_cast<float>(2.0 * by);
     auto output_size_0 = self.sizes();
-    at::Tensor out = npu_preparation::apply_tensor_without_format(output_size_0, self.options().dtype(self.scalar_type()));
+    at::Tensor out = npu_preparation::apply_tensor_without_format(output_size_0,
+                                                                self.options().dtype(self.scalar_type()));
     EXEC_NPU_CMD_EXT(aclnnBend, self, input_scale, twice, out);
     return out;
 }

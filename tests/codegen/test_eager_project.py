@@ -248,7 +248,8 @@ def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header
 STATISTICS = f"""
 REG_OP(Stats).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(r, {ANY}).REQUIRED_ATTR(groups, Int).ATTR(block, Int, 16)
     .OP_END_FACTORY_REG(Stats)
-REG_OP(StatsGrad).INPUT(dy, {ANY}).INPUT(r, {ANY}).OUTPUT(dx, {ANY}).REQUIRED_ATTR(groups, Int).OP_END_FACTORY_REG(StatsGrad)
+REG_OP(StatsGrad).INPUT(dy, {ANY}).INPUT(r, {ANY}).OUTPUT(dx, {ANY}).REQUIRED_ATTR(groups, Int)
+    .OP_END_FACTORY_REG(StatsGrad)
 """
 
 
@@ -296,8 +297,8 @@ def test_entries_for_op_plugin() -> None:
 
 
 def test_entries_for_op_plugin_say_no_other_dtype_than_the_relation() -> None:
-    text = f"""REG_OP(Quant).INPUT(x, {ANY}).OPTIONAL_INPUT(w, {ANY}).DYNAMIC_INPUT(rows, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
-        .OUTPUT(p, {ANY}).OUTPUT(r, {ANY}).OUTPUT(o, {ANY}).ATTR(to, Type, DT_INT8).OP_END_FACTORY_REG(Quant)
+    text = f"""REG_OP(Quant).INPUT(x, {ANY}).OPTIONAL_INPUT(w, {ANY}).DYNAMIC_INPUT(rows, {ANY})
+        .OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).OUTPUT(p, {ANY}).OUTPUT(r, {ANY}).OUTPUT(o, {ANY}).ATTR(to, Type, DT_INT8).OP_END_FACTORY_REG(Quant)
         REG_OP(Pick).DYNAMIC_INPUT(rows, {ANY}).INPUT(at, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Pick)
         REG_OP(Mix).INPUT(x, {ANY}).INPUT(w, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Mix)"""
     shapes = {

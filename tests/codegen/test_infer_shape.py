@@ -372,8 +372,8 @@ def test_what_cannot_be_generated(p: OpPrototype, text: str, match: str) -> None
 @pytest.mark.parametrize("said", ["-> y[n]", "-> y[n], acc"])
 def test_a_written_input_may_be_left_out_of_the_outputs(said: str) -> None:
     (written,) = parse_text(
-        "REG_OP(Put).INPUT(acc, TensorType({DT_FLOAT})).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(acc, TensorType({DT_FLOAT}))"
-        ".OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Put)"
+        "REG_OP(Put).INPUT(acc, TensorType({DT_FLOAT})).INPUT(x, TensorType({DT_FLOAT}))"
+        ".OUTPUT(acc, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Put)"
     ).prototypes
     source, whole = (infer_shape_source(written, parse_relation(f"acc[n], x[n] {o}")) for o in (said, "-> acc, y[n]"))
     body, expected = (text[text.index("InferShape(") :] for text in (source, whole))

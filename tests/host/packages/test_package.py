@@ -422,7 +422,8 @@ def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:
     assert "WrongCount: the Python kernel returned 2 outputs; expected 1, as the prototype has (y)" in wrong
     assert null == "161001 aclnnAccumulate: required parameter 'acc' is null"
     assert double == (
-        "161002 Accumulate: x has the dtype DOUBLE; the prototype lists FLOAT. Convert it, or list its dtype in the prototype"
+        "161002 Accumulate: x has the dtype DOUBLE; the prototype lists FLOAT. "
+        "Convert it, or list its dtype in the prototype"
     )
     assert after == "0"  # the process and the device live on
 
