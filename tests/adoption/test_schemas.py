@@ -725,3 +725,28 @@ def test_each_overload_has_the_python_kernel_and_meta_function_that_are_its_own(
         "torch.ops.mine.take.default": ("x[*s] -> y like x", False),
         "torch.ops.mine.take.rows": ("x -> y[n]: x", True),
     }
+
+
+PARTLY_MOVED = """
+import torch
+import ascend_graph
+
+LIB = torch.library.Library("mine", "DEF")
+LIB.define("f(Tensor x) -> Tensor")
+LIB.define("g(Tensor x) -> Tensor")
+LIB.impl("f", lambda x: torch.empty_like(x), "PrivateUse1")
+LIB.impl("g", lambda x: torch.empty_like(x), "PrivateUse1")
+ascend_graph.register_op("F", eager=torch.ops.mine.f.default, shape="x[*s] -> y[*s]")
+"""
+
+
+def test_operators_that_the_author_registered_are_left_out_of_the_module(adopted: Adopt) -> None:
+    report = adopted({"ops.py": PARTLY_MOVED})
+    assert [one.name for one in report.decisions] == ["mine::g"]
+    assert [(one.line, one.message) for one in report.diagnostics] == [
+        (10, "mine::f is registered here already, and left out; remove the call to have it written")
+    ]
+    # What adopt wrote is not the author's: another run writes it again.
+    written = PARTLY_MOVED.partition("ascend_graph.register_op")
+    files = {"ops.py": written[0], "my_ops.py": "# adopt: (head) 0\n" + written[1] + written[2]}
+    assert [one.name for one in adopted(files).decisions] == ["mine::f", "mine::g"]
