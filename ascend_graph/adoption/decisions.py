@@ -15,7 +15,7 @@ from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.implementations import first_of, kernel_order, place_of
+from ascend_graph.adoption.implementations import first_of, kernel_order, place_of, report_foreign
 from ascend_graph.adoption.interpreter.evaluation import RAISED, Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
@@ -33,7 +33,6 @@ from ascend_graph.adoption.unstated_writes import unstated_writes
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import RelationError
-from ascend_graph.sources import Severity
 
 
 def decide_all(findings: Findings, known: Known) -> list[Decision]:
@@ -53,21 +52,7 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
     ]
     bound = [(one, _decide_bound(one, findings, known)) for one in bound_operators(findings, known)]
     found += with_gradients(bound, known)
-    known_names = {one.schema.qualified_name for one in findings.definitions}
-    foreign: dict[tuple[str, str], list[Implementation]] = {}
-    for name, some in sorted(implementations.items()):
-        if name not in known_names:
-            foreign.setdefault((some[0].place.file, name.partition("::")[0]), []).append(some[0])
-    for some in foreign.values():
-        first = some[0]
-        findings.report(
-            first.place,
-            f"{first.name} and {len(some) - 1} more are implemented, and no source here defines them: they are another "
-            "library's operators"
-            if len(some) > 1
-            else f"{first.name} is implemented, and no source here defines it: it is another library's operator",
-            first.name, Severity.WARNING,
-        )  # fmt: skip
+    report_foreign(implementations, findings)
     return sorted(found, key=lambda one: one.name)
 
 

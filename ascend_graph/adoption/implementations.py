@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ascend_graph.adoption.cpp.functions import CppFunction
-from ascend_graph.adoption.model import KERNEL_KEYS, Implementation, PythonFunction
+from ascend_graph.adoption.model import KERNEL_KEYS, Findings, Implementation, PythonFunction
+from ascend_graph.sources import Severity
 
 
 def kernel_order(implementation: Implementation) -> int:
@@ -42,3 +43,22 @@ def _is_copy(one: Implementation, other: Implementation) -> bool:
     if isinstance(a, CppFunction) and isinstance(b, CppFunction):
         return (a.parameters, "".join(a.body.split())) == (b.parameters, "".join(b.body.split()))
     return isinstance(a, PythonFunction) and isinstance(b, PythonFunction) and ast.dump(a.node) == ast.dump(b.node)
+
+
+def report_foreign(implementations: Mapping[str, Sequence[Implementation]], findings: Findings) -> None:
+    """Report operators that are implemented and not defined, in one remark for each file and namespace."""
+    known = {one.schema.qualified_name for one in findings.definitions}
+    foreign: dict[tuple[str, str], list[Implementation]] = {}
+    for name, some in sorted(implementations.items()):
+        if name not in known:
+            foreign.setdefault((some[0].place.file, name.partition("::")[0]), []).append(some[0])
+    for first, *more in foreign.values():
+        findings.report(
+            first.place,
+            f"{first.name} and {len(more)} more are implemented, and no source here defines them: they are another "
+            "library's operators"
+            if more
+            else f"{first.name} is implemented, and no source here defines it: it is another library's operator",
+            first.name,
+            Severity.WARNING,
+        )

@@ -11,6 +11,7 @@ from ascend_graph.adoption.cpp.definitions import read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, SourcePlace, relative
 from ascend_graph.adoption.python.definitions import read_python
+from ascend_graph.adoption.python.registered import leave_out_registered
 from ascend_graph.adoption.yaml_definitions import read_yaml
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.headers import read_headers
@@ -93,6 +94,7 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
         # A library of kernels alone: what calls them from PyTorch are its tests.
         files += own_files(root, tests=True)
         findings = _read_sources(files, root)
+    leave_out_registered(files, root, findings)
     prototypes: dict[str, list[object]] = {}
     functions: dict[str, list[object]] = {}
     from dataclasses import replace
