@@ -1,6 +1,6 @@
-// The runtime's own functions under ACL, which libraries call that were linked with a kernel launcher of CANN's
-// (ascendc_library), and programs that know no other: each is one of ACL. Binaries of a device are refused
-// (unimplemented.cpp).
+// The runtime's own functions under ACL, which libraries call that were linked with a kernel launcher of
+// CANN's (ascendc_library), and programs that know no other: each is one of ACL. Binaries of a device are
+// refused (unimplemented.cpp).
 #include <string>
 
 #include "acl/runtime.h"
