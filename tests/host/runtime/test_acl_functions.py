@@ -73,7 +73,7 @@ def test_every_function_of_the_public_headers_is_there() -> None:
 
 
 def test_functions_of_the_runtime_under_acl_are_those_of_acl() -> None:
-    """Libraries that CANN's ascendc_library made call them, and ctypes loads a library only if all of its names are there."""
+    """Libraries that CANN's ascendc_library made call them; ctypes loads only a library whose names are all there."""
     library = ctypes.CDLL(str(toolkit_directory() / "lib64/libruntime.so"))
     library.aclGetRecentErrMsg.restype = ctypes.c_char_p
 
