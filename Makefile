@@ -69,7 +69,7 @@ lint: .venv/linting
 	$(BIN)/ruff check --preview --select PLW1514 ascend_graph codegen  # no locale decides how a file is read
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict csrc/host/toolkit/python/site-packages/acl
+	$(BIN)/mypy --strict csrc/host/toolkit/python/site-packages/acl csrc/host/toolkit/python/site-packages/tbe
 	$(BIN)/codespell -D- -D.ci/spelling.txt $$(git ls-files)
 	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
 

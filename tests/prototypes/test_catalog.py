@@ -185,5 +185,6 @@ def test_a_source_without_prototypes_says_so(tmp_path: Path, files: dict[str, st
 def test_packages_of_functions_alone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vendor/op_api/include").mkdir(parents=True)
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(tmp_path / "vendor"))
-    with pytest.raises(UnknownPrototypeError, match=r'vendor has headers of aclnn .*register_aclnn\("aclnnPick", …\)'):
+    text = r'vendor has headers of aclnn .*register_aclnn\("aclnnPick", …\)'
+    with pytest.raises(UnknownPrototypeError, match=text):
         find_prototype("Pick")

@@ -3,6 +3,8 @@
 // error applies.
 #include "acl/refused.h"
 
+extern "C" void ascendgraphSetError(int code, const char* message);
+
 using namespace ascend_graph::host;
 
 #define UNIMPLEMENTED(name) REFUSED("run this on a device", aclError, name)
@@ -28,12 +30,21 @@ UNIMPLEMENTED(rtFunctionGetMetaInfo)
 UNIMPLEMENTED(rtFunctionGetMetaInfoSize)
 UNIMPLEMENTED(rtFunctionRegister)
 UNIMPLEMENTED(rtGetC2cCtrlAddr)
-UNIMPLEMENTED(rtKernelLaunch)
-UNIMPLEMENTED(rtKernelLaunchWithFlagV2)
-UNIMPLEMENTED(rtKernelLaunchWithHandle)
-UNIMPLEMENTED(rtKernelLaunchWithHandleV2)
 UNIMPLEMENTED(rtRegisterAllKernel)
-UNIMPLEMENTED(rtVectorCoreKernelLaunchWithHandle)
+// Launchers that CANN's build links into libraries print the status of a launch and go on, so that the device
+// fails with it: results that nothing computed are not taken for values.
+#define UNIMPLEMENTED_LAUNCH(name)                                                                     \
+    ACL_EXPORT aclError name() {                                                                       \
+        const auto error = refused<aclError>(                                                          \
+            #name, "a binary of a device does not run here; compile the kernel's sources by bisheng"); \
+        ascendgraphSetError(error, ascendgraphRecentError());                                          \
+        return error;                                                                                  \
+    }
+UNIMPLEMENTED_LAUNCH(rtKernelLaunch)
+UNIMPLEMENTED_LAUNCH(rtKernelLaunchWithFlagV2)
+UNIMPLEMENTED_LAUNCH(rtKernelLaunchWithHandle)
+UNIMPLEMENTED_LAUNCH(rtKernelLaunchWithHandleV2)
+UNIMPLEMENTED_LAUNCH(rtVectorCoreKernelLaunchWithHandle)
 
 // Told of a stream's beginning and end, which only the memory of such kernels follows.
 UNIMPLEMENTED(aclrtRegStreamStateCallback)

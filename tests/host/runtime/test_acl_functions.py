@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,62 @@ def test_every_function_of_the_public_headers_is_there() -> None:
     for library in libraries:
         missing = {name for name in missing if not hasattr(library, name)}
     assert sorted(missing) == []
+
+
+def test_functions_of_the_runtime_under_acl_are_those_of_acl() -> None:
+    """Libraries that CANN's ascendc_library made call them; ctypes loads only a library whose names are all there."""
+    library = ctypes.CDLL(str(toolkit_directory() / "lib64/libruntime.so"))
+    library.aclGetRecentErrMsg.restype = ctypes.c_char_p
+
+    def call(name: str, *arguments: object) -> int:
+        return int(getattr(library, name)(*arguments))
+
+    device, cores = ctypes.c_int32(-1), ctypes.c_int64()
+    stream, other, event, memory = (ctypes.c_void_p() for _ in range(4))
+    assert call("rtSetDevice", 0) == 0
+    assert call("rtGetDevice", ctypes.byref(device)) == 0
+    assert device.value == 0
+    for module in (4, 7):
+        assert call("rtGetDeviceInfo", 0, module, 3, ctypes.byref(cores)) == 0
+        assert cores.value > 0
+    assert call("rtGetDeviceInfo", 0, 1, 3, ctypes.byref(cores)) != 0
+    assert b"rtGetDeviceInfo: information 3 of module 1 has no value" in library.aclGetRecentErrMsg()
+    assert call("rtCtxGetCurrentDefaultStream", ctypes.byref(other)) == 0
+    assert call("rtStreamCreateWithFlags", ctypes.byref(stream), 0, 0) == 0
+    for flag in (0x0E, 0x08, 0x04):
+        assert call("rtEventCreateWithFlag", ctypes.byref(event), flag) == 0
+        assert call("rtEventRecord", event, stream) == 0
+        assert call("rtStreamWaitEvent", other, event) == 0
+        assert call("rtEventReset", event, other) == 0
+        assert call("rtStreamSynchronizeWithTimeout", other, 1000) == 0
+        assert call("rtEventDestroy", event) == 0
+    assert call("rtMalloc", ctypes.byref(memory), ctypes.c_uint64(8), 0, 0) == 0
+    text = ctypes.create_string_buffer(b"1234567")
+    back = ctypes.create_string_buffer(8)
+    assert call("rtMemcpy", memory, ctypes.c_uint64(8), text, ctypes.c_uint64(8), 1) == 0
+    assert call("rtMemcpy", back, ctypes.c_uint64(8), memory, ctypes.c_uint64(8), 2) == 0
+    assert back.raw == text.raw
+    assert call("rtFree", memory) == 0
+    assert call("rtStreamDestroy", stream) == 0
+    assert call("rtEventDestroy", event) != 0
+
+
+LAUNCH = """
+import ctypes
+library = ctypes.CDLL("libruntime.so")
+library.aclGetRecentErrMsg.restype = ctypes.c_char_p
+assert library.rtSetDevice(0) == 0
+print(library.rtKernelLaunchWithHandleV2(None), library.aclrtSynchronizeDevice(), library.aclGetRecentErrMsg().decode())
+"""
+
+
+def test_a_launch_that_is_refused_fails_the_device() -> None:
+    """Launchers in libraries print the status and go on: what the kernel should have written must not be read."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": f"{toolkit_directory()}/lib64"}
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCH], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert re.match(
+        "200001 200001 rtKernelLaunchWithHandleV2 is not implemented by the host runtime; a binary of a device",
+        done.stdout,
+    ), done.stdout + done.stderr
