@@ -3,8 +3,10 @@ once it is fixed."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -589,3 +591,12 @@ def test_an_expanded_input_of_which_a_view_is_returned_in_a_capture() -> None:
 def test_a_mask_of_a_sparse_tensor_keeps_entries_of_zero() -> None:
     mask = torch.sparse_coo_tensor(torch.tensor([[0, 2], [1, 0]]), torch.tensor([1.0, 2.0]), (6, 2)).coalesce()
     assert torch.zeros(6, 2).npu().sparse_mask(mask.npu().coalesce())._nnz() == 2
+
+
+def test_helpers_that_the_headers_declare_are_not_exported() -> None:
+    libraries = sorted((Path(torch_npu.__file__).parent / "lib").glob("*.so"))
+    command = ["nm", "-D", "--defined-only", *map(str, libraries)]
+    exported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "OpPreparation27apply_tensor_without_format" in exported
+    assert "OpPreparation12check_tensor" not in exported
+    assert "15formatErrorCode" not in exported
