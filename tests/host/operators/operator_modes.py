@@ -212,9 +212,10 @@ def _compile_custom_operators() -> None:
     from torchair._ge_concrete_graph import custom_op_compiler, custom_op_pre_scan
 
     text = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
-    names = sorted({name for name in re.findall(r"npu\.(\w+)", text) if hasattr(torch.ops.npu, name)})
+    names = sorted(set(re.findall(r"npu\.(\w+)", text)))
+    packets = [getattr(torch.ops.npu, name, None) for name in names]
     graph = torch.fx.Graph()
-    for packet in (getattr(torch.ops.npu, name) for name in names):
+    for packet in (one for one in packets if isinstance(one, torch._ops.OpOverloadPacket)):
         for overload in (getattr(packet, name) for name in packet.overloads()):
             if _is_for_graphs(overload):
                 graph.call_function(overload)
