@@ -407,5 +407,12 @@ def test_a_proposal_loses_nothing() -> None:
     add = "REG_OP(Two).INPUT(x, ALL()).OUTPUT(out, ALL()).OUTPUT(aux, ALL()).OP_END_FACTORY_REG(Two)"
     grad = "REG_OP(TwoGrad).INPUT(grad_out, ALL()).OUTPUT(dx, ALL()).OP_END_FACTORY_REG(TwoGrad)"
     schemas = {"Two": read(add), "TwoGrad": read(grad)}
-    assert proposed_gradient(schemas["Two"], parse_relation("x[n] -> out[n], aux[n]"), schemas) == ""
-    assert proposed_gradient(schemas["Two"], parse_relation("x[n] -> out[n], aux[n]: int64"), schemas) == "TwoGrad"
+    assert proposed_gradient(schemas["Two"], parse_relation("x[n] -> out[n], aux[n]"), schemas) == (
+        "",
+        "TwoGrad as the gradient of Two: it does not take the gradient of the output aux. Write: "
+        "backward = TwoGrad; constant: aux",
+    )
+    assert proposed_gradient(schemas["Two"], parse_relation("x[n] -> out[n], aux[n]: int64"), schemas) == (
+        "TwoGrad",
+        "",
+    )

@@ -46,7 +46,7 @@ def infer_branches(
         InferenceError: A search found none, or what was found does not join.
     """
     if not 0 < len(attrs) <= MOST_ATTRS or len(list(itertools.product(*attrs.values()))) > MOST_SEARCHES:
-        raise InferenceError(f"{signature.name}: {len(attrs)} attrs decide what the inputs look like")
+        raise InferenceError(f"{signature.name}: {len(attrs)} attrs decide what the inputs look like; write shape=")
     rest = replace(signature, attrs=tuple(a for a in signature.attrs if a.name not in attrs))
     found: dict[Values, Inferred] = {}
     for values in itertools.product(*attrs.values()):
@@ -55,14 +55,16 @@ def infer_branches(
         narrow = any(one.narrow for one in found.values())
         if narrow and _kinds(found[values].relation) != _kinds(next(iter(found.values())).relation):
             raise InferenceError(
-                f"{signature.name}: {found[values].relation} has other dimensions than the other branches"
+                f"{signature.name}: {found[values].relation} has other dimensions than the other branches; write shape="
             )
     relations = {values: one.relation for values, one in found.items()}
     notes = tuple(dict.fromkeys(note for one in found.values() for note in one.strides))
     try:
         relation = joined(tuple(attrs), relations, [_allowed(name, taken) for name, taken in attrs.items()])
     except RelationError as error:
-        raise InferenceError(f"{signature.name}: the relations of its branches do not join: {error}") from None
+        raise InferenceError(
+            f"{signature.name}: the relations of its branches do not join: {error}; write shape="
+        ) from None
     return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
 
 
@@ -143,7 +145,7 @@ def _tensor(attrs: tuple[str, ...], tensors: Mapping[Values, Tensor]) -> str:
         return next(iter(texts.values()))
     first = next(iter(tensors.values()))
     if any(len(t.alternatives) > 1 or t.index is not None for t in tensors.values()):
-        raise RelationError(f"{first.name} has conditions of its own, or is a list")
+        raise RelationError(f"{first.name} has conditions of its own, or is a list; write shape=")
     shapes = {tuple(values[n] for n in matter): str(t.alternatives[0]) for values, t in tensors.items()}
     chain = [(_condition([attrs[n] for n in matter], values), shape) for values, shape in shapes.items()]
     # The positive side of a flag reads better as the first.
@@ -177,7 +179,7 @@ def _clauses(attrs: tuple[str, ...], relations: Mapping[Values, Relation]) -> li
     for values, relation in relations.items():
         for clause in relation.clauses:
             if isinstance(clause, WhereDefinition):
-                raise RelationError(f"{clause} is defined in one branch")
+                raise RelationError(f"{clause} is defined in one branch; write shape=")
             holders.setdefault(str(clause), []).append(values)
     return [
         text if len(held) == len(relations) else f"not ({_condition(attrs, values)}) or ({text})"
