@@ -109,7 +109,7 @@ def _objection(
         return f"{relation} differs on other inputs: {checked.differing[0]}"
     clauses = {str(clause) for clause in relation.clauses}
     for attr in function.prototype.attrs:
-        if attr.type is AttrType.INT and f"{attr.name} == {attr.default}" in clauses:
+        if attr.type is AttrType.INT and f"{attr.name} == {attr.default!r}" in clauses:
             return f"{relation} says nothing of another {attr.name}, of which the function answered no call"
     # Half of the calls are drawn from the relation, which refuses none of them.
     if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
