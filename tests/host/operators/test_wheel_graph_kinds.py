@@ -10,6 +10,7 @@ import torch
 import torch_npu
 from torch._dynamo.decorators import mark_unbacked
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._subclasses import FakeTensorMode
 from torch.nn.functional import dropout
 from torch.utils.checkpoint import checkpoint
 
@@ -38,6 +39,7 @@ MODES = [pytest.param(ge, id="GE"), pytest.param(captured, id="npugraph_ex")]
 @pytest.fixture(autouse=True)
 def _compiled_anew() -> None:
     torch._dynamo.reset()
+    FakeTensorMode.cache_clear()  # of what other files computed without TorchAir's meta functions
 
 
 def numbers(*sizes: int) -> T:
