@@ -14,7 +14,18 @@ from typing import Any
 import torch
 
 from ascend_graph.shapes import Relation, syntax
-from ascend_graph.shapes.syntax import Binary, Conditional, Expr, FunctionCall, Index, Literal, Name, Tuple, Unary
+from ascend_graph.shapes.syntax import (
+    Binary,
+    Conditional,
+    Expr,
+    FunctionCall,
+    Index,
+    Literal,
+    Name,
+    Part,
+    Tuple,
+    Unary,
+)
 
 Sizes = tuple[int, ...]
 Spec = tuple[Sizes, str] | None
@@ -314,7 +325,21 @@ class _Call:
                 return tuple(self.value(item) for item in items)
             case FunctionCall(function, arguments):
                 return self.call(function, arguments)
+            case Part(name, start, stop):
+                return self.part(self.sizes(name), start, stop)
         raise NotImplementedError(str(node))
+
+    def part(self, items: Sizes, start: Expr | None, stop: Expr | None) -> Sizes:
+        bounds = [
+            0 if start is None else number(self.value(start)),
+            len(items) if stop is None else number(self.value(stop)),
+        ]
+        if any(abs(bound) > len(items) for bound in bounds):
+            raise RelationRefused
+        first, last = (bound % (len(items) + 1) if bound >= 0 else bound + len(items) for bound in bounds)
+        if first > last:
+            raise RelationRefused
+        return items[first:last]
 
     def absent(self, node: Expr) -> bool:
         """Return whether the input or attr of a name is absent."""

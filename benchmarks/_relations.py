@@ -313,10 +313,16 @@ class Grammar:
             return self.rng.choice([*(f"*{g}" for g in self.groups), *(["..."] if self.ellipsis else []), "1"])
         choices = [f"*{g}" for g in self.groups] + ["*dims"]
         choices += [f"*ones({g})" for g in self.groups] + [f"*ones({g})@dims" for g in self.groups]
+        choices += [f"*{g}[{self.bounds()}]" for g in [*self.groups, "dims"]]
+        choices += [f"*ones({g}[{self.bounds()}])" for g in self.groups]
         choices += [f"*reshape({g}, {self.rng.choice(['dims', '(2, -1)', '(k, -1)', '(4,)'])})" for g in self.groups]
         if self.ellipsis:
             choices += ["..."] * 3
         return self.rng.choice(choices)
+
+    def bounds(self) -> str:
+        """Return the bounds of a part of a list: many hold for short lists, some for none."""
+        return self.rng.choice((":", "1:", ":1", ":-1", "-1:", "k:", ":k", ":len(dims) - 1", "0:0", "1:-1"))
 
     def dtype(self, depth: int) -> str:
         rng = self.rng

@@ -74,6 +74,7 @@ FUNCTIONS = {
     Op.ONES: "Ones",
     Op.RANGE: "Range",
     Op.RESHAPE: "Reshape",
+    Op.PART: "Part",
     Op.SCALAR: "Scalar",
     Op.FLOATING: "Floating",
     Op.INTEGRAL_SUM: "IntegralSum",

@@ -47,7 +47,7 @@ _IMPOSSIBLE = object()
 
 def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     rank = len(shape)
-    if role == "axis":
+    if role in ("axis", "cut"):
         return rng.randrange(-rank, rank) if rank else _IMPOSSIBLE
     if role == "insert":
         return rng.randrange(-rank - 1, rank + 1)
@@ -94,7 +94,11 @@ def attr_value(attr: AttrArgument, rng: random.Random, length: int) -> Any:
             usual = (attr.default, 0, 1, 2, 3, -1) if attr.has_default else (0, 1, 1, 2, 3, -1)
             return rng.choice(usual if rng.random() < 0.7 else (1, 2, 4, 5, 6, 8))
         case "int[]":
-            return [0] * length if rng.random() < 0.25 else [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
+            length = attr.length or (len(attr.default or ()) if rng.random() < 0.5 else 0) or length
+            alike = rng.random()
+            if alike < 0.35:
+                return [int(alike < 0.15)] * length
+            return [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
         case "float" | "number":
             return rng.choice((0.5, 2.0, 1.0)) if attr.kind == "float" else rng.choice((2, 0.5, 1.5, 3))
         case "str" if attr.choices:

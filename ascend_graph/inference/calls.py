@@ -122,7 +122,8 @@ class CallSampler:
                     for n, role in domain.roles.items()
                     if role == "axis" and len(domain.roles) > 1 and n in guess
                 }
-                if valid(relation, shapes, attrs):
+                # Without roles the attrs are those of the sample, which the relation took.
+                if not domain.roles or valid(relation, shapes, attrs):
                     break
                 attrs = None
         if attrs is None:
@@ -190,7 +191,9 @@ def guessed(role: str, rng: random.Random) -> Any:
     if role == "permutation":
         rank = rng.randint(0, 4)
         return rng.sample(range(rank), rank)
-    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role in ("axes", "inserts") else [1]
+    return (
+        rng.choice((0, -1, 1, -2)) if role in ("axis", "insert", "cut") else [] if role in ("axes", "inserts") else [1]
+    )
 
 
 def dtype_choices(kind: str) -> tuple[torch.dtype, ...]:

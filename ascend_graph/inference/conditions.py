@@ -51,7 +51,7 @@ def _row(solver: Solver, domain: Domain, signature: OperatorSignature, seen: Obs
         value = solver.value(f"y[{dim}]", seen)
         row[dim] = value[0] if value is not None else None
     for attr in signature.attrs:
-        if attr.kind == "int" and attr.name not in domain.roles:
+        if attr.kind == "int" and domain.roles.get(attr.name, "cut") == "cut":
             row[attr.name] = seen.attrs[attr.name]
     if domain.groups or "..." in domain.inputs:
         for tensor in signature.required:
@@ -180,7 +180,7 @@ def bounds(signature: OperatorSignature, observations: Sequence[Observation], do
     found: list[str] = []
     for attr in signature.attrs:
         values = {o.attrs.get(attr.name) for o in observations} if attr.kind == "int" else set()
-        if attr.name in domain.roles or len(values) < 2:
+        if domain.roles.get(attr.name, "cut") != "cut" or len(values) < 2:
             continue
         if all(value is None or value >= 0 for value in values):
             found.append(f"{attr.name} is None or {attr.name} >= 0" if None in values else f"{attr.name} >= 0")

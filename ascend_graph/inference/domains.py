@@ -41,6 +41,8 @@ class AttrArgument:
     has_default: bool = False
     #: Values to try of a ``str``, beside the default; of a ``dtype``, names of torch's dtypes.
     choices: tuple[str, ...] = ()
+    #: Number of items that an ``int[]`` must have, 0 if any.
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Domain:
 
     inputs: str
     #: Role by attr, which decides its random values: ``axis``, ``axes``, ``permutation``, ``insert``, ``inserts``,
-    #: ``sizes``, ``reshape``, ``expand``, ``parts``, ``trailing``.
+    #: ``sizes``, ``reshape``, ``expand``, ``parts``, ``trailing``, ``cut``.
     roles: Mapping[str, str] = field(default_factory=dict)
     #: Further conditions.
     where: tuple[str, ...] = ()
@@ -300,6 +302,9 @@ def _domains(signature: OperatorSignature) -> Iterator[Domain]:
             yield Domain(text, {name: "axis"})
             for sizes in int_lists:
                 yield Domain(text, {name: "axis", sizes: "parts"})
+        if 0 < len(names) < 4 and not any(lists):
+            others = (f"{other}[*s[{name}:]]" for other in names[1:])
+            yield Domain(", ".join((f"{names[0]}[*s]", *others)), {name: "cut"})
         if lists in ((False,), (True,)):
             yield Domain(("{0}[i][*s]" if lists[0] else "{0}[*s]").format(*names), {name: "insert"})
     for name in int_lists:

@@ -171,14 +171,21 @@ class Experiments:
         for number, condition in enumerate(found):
             others = (*found[:number], *found[number + 1 :])
             broken = replace(evidence.domain, where=(*evidence.domain.where, *others, f"not ({condition})"))
-            relation = broken.relation("")
-            for structure in range(STRUCTURES * 3):
-                values = self.calls.values(broken, relation, structure, evidence.kinds)
-                if values is not None and not self.call(values).error:
-                    break
-            else:
+            if not self.breaks(broken, evidence.kinds):
                 kept.append(condition)
         return kept
+
+    def breaks(self, broken: Domain, kinds: Mapping[str, str]) -> bool:
+        """Return whether a call runs that a condition forbids."""
+        relation, missed = broken.relation(""), 0
+        for structure in range(STRUCTURES * 3):
+            values = self.calls.values(broken, relation, structure, kinds)
+            if values is not None and not self.call(values).error:
+                return True
+            missed += values is None
+            if missed == STRUCTURES:  # hardly any call can break it
+                break
+        return False
 
     def record(self, evidence: DomainRuns, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
         """Add a run to the evidence."""

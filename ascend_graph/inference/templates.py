@@ -29,6 +29,11 @@ def templates(domain: Domain, signature: OperatorSignature) -> Iterator[tuple[st
             yield "*ones(s)", 0
         if role == "permutation":
             yield "*s", 0
+        if role == "cut" and "*s" in groups:
+            yield f"*s[:{name}], *ones(s[{name}:])", 0
+            yield f"*s[:{name}]", 0
+            yield f"*s[{name}:]", 0
+            yield f"*s[:{name}], {{0}}", 1
         if role in ("sizes", "expand"):
             yield f"*{name}", 0
             for group in groups:
@@ -56,6 +61,7 @@ def templates(domain: Domain, signature: OperatorSignature) -> Iterator[tuple[st
         yield f"{{0}}, {{1}}, {group}", 2
         yield f"{group}, {{0}}, {{1}}, {{2}}", 3
         if group != "...":
+            yield f"{group}, {group}", 0
             yield f"{{0}}, *ones({group[1:]})", 1
             yield f"{{0}}, {{1}}, *ones({group[1:]})", 2
             yield f"*ones({group[1:]}), {{0}}", 1
@@ -81,7 +87,10 @@ def basics(domain: Domain, signature: OperatorSignature) -> list[str]:
     lists = [a.name for a in signature.attrs if a.kind == "int[]"]
     ints = [a.name for a in signature.attrs if a.kind == "int" and a.name not in domain.roles]
     groups = [f"prod({group})" for group in domain.groups]
-    return list(dict.fromkeys([*domain.dims, *ints, *(f"{name}[{n}]" for name in lists for n in (0, 1)), *groups]))
+    smaller = [f"min({dim}, {name})" for dim in domain.dims for name in ints if len(ints) < 3]
+    return list(
+        dict.fromkeys([*domain.dims, *ints, *smaller, *(f"{name}[{n}]" for name in lists for n in (0, 1)), *groups])
+    )
 
 
 def vocabulary(domain: Domain, signature: OperatorSignature, *, element: str | None = None) -> list[str]:
@@ -98,6 +107,8 @@ def vocabulary(domain: Domain, signature: OperatorSignature, *, element: str | N
     terms = [*dims, *(f"prod({g})" for g in groups)]
     if "..." in domain.inputs:
         terms.append("prod(...)")
+    cuts = [name for name, role in domain.roles.items() if role == "cut"]
+    terms += [part for name in cuts for part in (f"prod(s[:{name}])", f"prod(s[{name}:])")]
     tensors = [t.name for t in signature.required]
     terms += [f"numel({t.name})" for t in signature.required if not t.is_list]
     # The rank of a tensor without a group is a number, and reads better as one.

@@ -10,29 +10,37 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 Values = tuple[int, ...]
+Term = tuple[Values, str]
 
 #: Number of terms kept per depth.
 WIDTH = 1500
 _LIMIT = 1 << 31
+#: Number of terms that are combined with all leaves at once.
+_CHUNK = 64
+#: Number of observations that a combination is compared with the target in before all are.
+_FIRST = 3
 
 
-def _divided(up: bool) -> Callable[[int, int], int | None]:
-    def divide(a: int, b: int) -> int | None:
-        return None if b <= 0 or a < 0 else -(-a // b) if up else a // b
-
-    return divide
+def _quotients(a: Any, b: Any) -> Any:
+    return a // np.where(b > 0, b, 1)
 
 
-_OPERATORS: Mapping[str, tuple[str, Callable[[int, int], int | None]]] = {
-    "+": ("{} + {}", lambda a, b: a + b),
-    "*": ("{} * {}", lambda a, b: a * b),
-    "-": ("{} - {}", lambda a, b: a - b),
-    "//": ("{} // {}", _divided(False)),
-    "ceildiv": ("ceildiv({}, {})", _divided(True)),
-}
-_COMMUTATIVE = ("+", "*")
+#: Combinations of two terms as they are written, with their values, and true if they need a >= 0 and b > 0.
+_OPERATIONS: Sequence[tuple[str, Callable[[Any, Any], Any], bool]] = (
+    ("{0} + {1}", lambda a, b: a + b, False),
+    ("{0} * {1}", lambda a, b: a * b, False),
+    ("{0} - {1}", lambda a, b: a - b, False),
+    ("{1} - {0}", lambda a, b: b - a, False),
+    ("{0} // {1}", _quotients, True),
+    ("{1} // {0}", lambda a, b: _quotients(b, a), True),
+    ("ceildiv({0}, {1})", lambda a, b: -_quotients(-a, b), True),
+    ("ceildiv({1}, {0})", lambda a, b: -_quotients(-b, a), True),
+)
 
 
 def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> list[str]:
@@ -44,7 +52,6 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
     if len(set(target)) < 3:  # a number that hardly changes has too many explanations
         return []
     found: list[str] = []
-    steps = dict(_steps(leaves))
     known: dict[Values, str] = {}
     for text, values in {**leaves, "1": (1,) * len(target), "2": (2,) * len(target)}.items():
         known.setdefault(values, text)
@@ -53,12 +60,12 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
     for depth in range(3):
         before = levels[-1]
         fresh: dict[Values, str] = {}
-        for values, text in _pairs(before, first, target if depth == 2 else None):
+        for values, text in _level(before, first, target, fresh if depth < 2 else None):
             if values == target:
                 found.append(text)
                 if len(found) >= wanted:
                     return found
-            elif depth < 2 and values not in known and values not in fresh and len(fresh) < WIDTH:
+            elif values not in known and values not in fresh:
                 fresh[values] = text
         if found:
             return found
@@ -71,6 +78,7 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
                     return found
         known |= fresh
         levels.append(list(fresh.items()))
+    steps = dict(_steps(leaves))
     if target in steps:
         return [steps[target]]
     quotient = _quotient(target, leaves)
@@ -88,6 +96,17 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
     return found
 
 
+def _level(
+    before: Sequence[Term], first: Sequence[Term], target: Values, fresh: Mapping[Values, str] | None
+) -> Iterator[Term]:
+    """Yield combinations as long as fresh ones are kept, and then those that are the target."""
+    for start in range(0, len(before), _CHUNK):
+        full = fresh is None or len(fresh) >= WIDTH
+        yield from _pairs(before[start : None if full else start + _CHUNK], first, target if full else None)
+        if full:
+            return
+
+
 #: Numbers that are packed into one, or alignments.
 _BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -103,6 +122,11 @@ def _packed(target: Values, leaves: Mapping[str, Values]) -> Iterator[str]:
             (tuple(-(-v // block) * block for v in values), f"ceildiv({name}, {block}) * {block}"),
         ]
     yield from (text for values, text in blocks if values == target)
+    for (name, values), block in itertools.product(leaves.items(), _BLOCKS):  # such as the 16 bytes of 128 bits
+        counts = [-(-v // block) for v in values]
+        times = target[0] // counts[0] if counts[0] > 0 else 0
+        if times not in (0, 1, block) and all(times * n == t for n, t in zip(counts, target, strict=True)):
+            yield f"ceildiv({name}, {block}) * {times}"
     others = [(values, name) for name, values in leaves.items() if len(set(values)) > 1]
     yield from (text for _, text in _pairs(blocks, others, target))
 
@@ -157,32 +181,46 @@ def _steps(leaves: Mapping[str, Values]) -> Iterator[tuple[Values, str]]:
                 yield tuple(map(function, *(leaves[name] for name in chosen))), form.format(*chosen)
 
 
-def _pairs(
-    left: Sequence[tuple[Values, str]], right: Sequence[tuple[Values, str]], only: Values | None
-) -> Iterator[tuple[Values, str]]:
-    for a, a_text in left:
-        for b, b_text in right:
-            for name, (form, function) in _OPERATORS.items():
-                orders = [(a, a_text, b, b_text)]
-                if name not in _COMMUTATIVE:
-                    orders.append((b, b_text, a, a_text))
-                for x, x_text, y, y_text in orders:
-                    if only is not None and function(x[0], y[0]) != only[0]:
-                        continue
-                    values = _all(function, x, y)
-                    if values is not None and (only is None or values == only):
-                        bare = form.startswith("ceildiv")
-                        yield values, form.format(*(t if bare else _grouped(t) for t in (x_text, y_text)))
+def _pairs(left: Sequence[Term], right: Sequence[Term], only: Values | None) -> Iterator[Term]:
+    """Yield the combinations of a left and a right term, all or those of some values, in order."""
+    if not left or not right:
+        return
+    length = len(right[0][0]) if only is None else min(_FIRST, len(only))
+    b = np.array([values[:length] for values, _ in right], dtype=np.int64)[None]
+    for start in range(0, len(left), _CHUNK):
+        some = left[start : start + _CHUNK]
+        a = np.array([values[:length] for values, _ in some], dtype=np.int64)[:, None]
+        results, fits = _combined(a, b)
+        if only is not None:
+            fits &= (results == np.array(only[:length], dtype=np.int64)).all(-1)
+        for i, j, number in np.argwhere(fits):
+            (x, x_text), (y, y_text) = some[i], right[j]
+            values = tuple(results[i, j, number].tolist())
+            if only is not None:
+                exact, fit = _combined(np.array(x, dtype=np.int64), np.array(y, dtype=np.int64))
+                values = tuple(exact[number].tolist())
+                if not fit[number] or values != only:
+                    continue
+            form = _OPERATIONS[number][0]
+            texts = (x_text, y_text) if form.startswith("ceildiv") else (_grouped(x_text), _grouped(y_text))
+            yield values, form.format(*texts)
 
 
-def _all(function: Callable[[int, int], int | None], a: Values, b: Values) -> Values | None:
-    values = []
-    for x, y in zip(a, b, strict=True):
-        value = function(x, y)
-        if value is None or abs(value) > _LIMIT:
-            return None
-        values.append(value)
-    return tuple(values)
+def _combined(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the values of every operation on two arrays, and in which of them all observations have one."""
+    results, fits = [], []
+    small = np.abs(a.astype(np.float64) * b) <= _LIMIT
+    for form, function, divides in _OPERATIONS:
+        values = function(a, b)
+        fit = np.abs(values) <= _LIMIT
+        if divides:
+            over, under = (a, b) if form.index("{0}") < form.index("{1}") else (b, a)
+            fit = fit & (over >= 0) & (under > 0)
+        elif "*" in form:
+            fit = fit & small
+        results.append(values)
+        fits.append(fit.all(-1))
+    return np.stack(results, -2), np.stack(fits, -1)
 
 
 def _grouped(text: str) -> str:

@@ -120,6 +120,18 @@ def item_of(items: Sequence[Any], at: int, shown: object) -> Any:
     return items[at]
 
 
+def part_of(items: Sequence[Any], start: int, stop: int, shown: object) -> tuple[Any, ...]:
+    """Return the part of a list from ``start`` up to ``stop``; negative positions count from the end."""
+    count = len(items)
+    first, last = (at + count if at < 0 else at for at in (start, stop))
+    if not 0 <= first <= last <= count:
+        raise ShapeError(
+            f"{shown} is from {start} to {stop} of {count} element(s): {show(items)}; both must be between {-count} and "
+            f"{count}, the end not before the start"
+        )
+    return tuple(items[first:last])
+
+
 def position_of(items: Sequence[Any], wanted: Any, shown: object) -> int:
     """Return the first position of a number in a list."""
     if wanted not in items:

@@ -25,9 +25,12 @@ from ascend_graph.shapes.syntax import (
     Like,
     Literal,
     Name,
+    Part,
     Size,
     Tensor,
     Unary,
+    expressions,
+    walk,
 )
 
 #: The name of the dimensions that broadcast.
@@ -63,6 +66,8 @@ def locate(
     >>> inputs["x"].axes, outputs["y"].axes, outputs["y"].starts
     (('s[0]', 's[1]', 'n'), ('n', 's[0]', 's[1]'), {'s': 1})
     """
+    if parts_of_groups(relation):  # one more dimension in a group would move what its parts hold
+        return {t.name: None for t in relation.input_tensors}, {t.name: None for t in relation.output_tensors}
     lengths: dict[str, int] = {}
     inputs: dict[str, AxisLayout | None] = {}
     waiting = [t for t in relation.input_tensors if ranks.get(t.name) is not None]
@@ -86,6 +91,12 @@ def locate(
         except UnknownPlaceError:
             outputs[tensor.name] = None
     return inputs, outputs
+
+
+def parts_of_groups(relation: Relation) -> list[str]:
+    """Return the parts of groups and lists that a relation takes, such as ``s[1:]``."""
+    tensors = (*relation.input_tensors, *relation.output_tensors)
+    return [str(node) for t in tensors for e in expressions(t) for node in walk(e) if isinstance(node, Part)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ class Op(enum.Enum):
     ONES = enum.auto()  # as many as args[0] has
     RANGE = enum.auto()  # from args[0] upwards, as many as args[1] has
     RESHAPE = enum.auto()  # args[1], where -1 is what is left of the elements of args[0]
+    PART = enum.auto()  # of the list args[0] those from args[1] on, up to args[2]; negative counts from the end
     ELEMENT = enum.auto()  # the list args[1] of the lists args[0]
     OTHER_AXES = enum.auto()  # as axes: those that no other item takes
 

@@ -24,6 +24,7 @@ from ascend_graph.shapes.syntax import (
     Itself,
     Like,
     Name,
+    Part,
     Size,
     Tensor,
     ValueOutput,
@@ -319,6 +320,8 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
             continue
         value = item.value.name if isinstance(item.value, Index) else item.value
         if isinstance(item, DimensionGroup):
+            if isinstance(value, Part):  # another input has the whole group
+                continue
             if not isinstance(value, Name):
                 raise RelationError(
                     f"input {tensor.name}: a group of an input must be a name", relation.source, tensor.at

@@ -25,6 +25,7 @@ from ascend_graph.shapes.syntax import (
     Index,
     Literal,
     Name,
+    Part,
     Size,
     Tensor,
     Tuple,
@@ -152,7 +153,7 @@ class _Choice:
     ) -> None:
         self.relation, self.attrs, self.values = relation, attrs, rng
         rng = self.rng = rng if structure is None else random.Random(structure)
-        self.pool = self.values.sample(list(sizes), len(sizes))
+        self.pool = list(sizes)
         self.sizes = list(sizes)
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
@@ -164,7 +165,12 @@ class _Choice:
         self.symbols: dict[str, str] = {}
 
     def size(self) -> int:
-        return self.pool.pop() if self.pool else self.values.choice(self.sizes)
+        pool = self.pool
+        if not pool:
+            return self.values.choice(self.sizes)
+        at = int(self.values.random() * len(pool))
+        pool[at], pool[-1] = pool[-1], pool[at]
+        return pool.pop()
 
     def some(self, rank: int) -> tuple[int, ...]:
         return tuple(self.size() for _ in range(rank))
@@ -228,6 +234,10 @@ class _Choice:
             if key not in self.lists:
                 self.lists[key] = self.some(self.rng.choice((1, 2)))
             return self.lists[key]  # type: ignore[no-any-return]
+        if isinstance(item.value, Part):
+            whole = self.attrs.get(item.value.name.id) or self.group(DimensionGroup(item.value.name), element)
+            start, stop = (None if b is None else self.number(b) for b in (item.value.start, item.value.stop))
+            return tuple(whole)[start:stop]  # type: ignore[arg-type]
         assert isinstance(item.value, Name)
         name = item.value.id
         if name not in self.groups:

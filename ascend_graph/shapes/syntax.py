@@ -56,6 +56,19 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Part ``name[start:stop]`` of a group or of a list attr; ``None`` is its beginning or its end."""
+
+    name: Name
+    start: Expr | None
+    stop: Expr | None
+
+    def __str__(self) -> str:
+        start, stop = ("" if bound is None else str(bound) for bound in (self.start, self.stop))
+        return f"{self.name}[{start}:{stop}]"
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """Call ``function(arguments)``; the language fixes the functions."""
 
@@ -120,7 +133,7 @@ class Tuple:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
-Expr = Literal | Name | Index | FunctionCall | Unary | Binary | Conditional | Tuple
+Expr = Literal | Name | Index | Part | FunctionCall | Unary | Binary | Conditional | Tuple
 
 #: Binding strength of the operators; a tighter operator has a larger number.
 PRECEDENCE = {
@@ -167,6 +180,8 @@ def children(node: Expr) -> tuple[Expr, ...]:
     match node:
         case Index(name, index):
             return (name, index)
+        case Part(name, start, stop):
+            return (name, *(bound for bound in (start, stop) if bound is not None))
         case FunctionCall(_, arguments):
             return arguments
         case Unary(_, operand):

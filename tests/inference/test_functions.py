@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import signal
 import time
@@ -66,6 +67,14 @@ def scales(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
     if rank < inner:
         raise ShapeFunctionError("ranks")
     return (*inputs[0].shape[: rank - inner], *(1,) * inner), inputs[0].dtype
+
+
+def normalized(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """As layer norm does: one for all dimensions from an axis on."""
+    shape, axis = inputs[0].shape, attrs["axis"]
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeFunctionError("axis")
+    return tuple(1 if n >= axis % len(shape) else size for n, size in enumerate(shape)), inputs[0].dtype
 
 
 def turned(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
@@ -132,6 +141,12 @@ CASES: list[tuple[Answer, str]] = [
     ),
     (scales, "x[*s, *t], w[*t] -> y[*s, *ones(t)]"),
     (blocks, "x[*s, n] -> y[*s, ceildiv(n, 64)]"),
+    (normalized, "x[*s] -> y[*s[:axis], *ones(s[axis:])]"),
+    (lambda i, a: (i[0].shape * 2, i[0].dtype), "x[*s] -> y[*s, *s]: x"),
+    (
+        lambda i, a: ((-(-math.prod(i[0].shape) // 128) * 16,), DataType.INT8),
+        "x[*s] -> y[ceildiv(prod(s), 128) * 16]: int8",
+    ),
     (lambda i, a: ((62, 31), i[0].dtype), "x[*s] -> y[62, 31]: x"),
     (lambda i, a: ((*i[0].shape, 24), i[0].dtype), "x[*s] -> y[*s, 24]: x"),
     (
@@ -147,6 +162,38 @@ def test_the_relation_that_a_function_follows_is_found(answer: Answer, relation:
     wanted = parse_relation(relation)
     assert not agreement(wanted, function(answer), 40, seed=3).differing
     assert str(found) == str(wanted) or not agreement(found, function(answer), 100, seed=4).differing
+
+
+(POOLED,) = parse_text("""
+    REG_OP(PooledOp)
+        .INPUT(x, TensorType({DT_DOUBLE, DT_INT8, DT_FLOAT16, DT_FLOAT}))
+        .OUTPUT(y, TensorType({DT_DOUBLE, DT_INT8, DT_FLOAT16, DT_FLOAT}))
+        .OUTPUT(indices, TensorType({DT_INT32}))
+        .OUTPUT(scale, TensorType({DT_FLOAT}))
+        .REQUIRED_ATTR(ksize, ListInt)
+        .ATTR(count, Int, 1)
+        .ATTR(data_format, String, "NHWC")
+        .OP_END_FACTORY_REG(PooledOp)
+""").prototypes
+
+
+def test_lists_of_the_length_and_dtypes_that_a_function_takes_are_drawn() -> None:
+    def pool(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
+        shape, dtype = inputs[0].shape, inputs[0].dtype
+        if len(attrs["ksize"]) != 4 or attrs["data_format"] != "NHWC":
+            raise ShapeFunctionError("ksize or data_format")
+        if dtype not in (DataType.FLOAT, DataType.FLOAT16):
+            raise ShapeFunctionError("dtype")
+        if attrs["count"] < 0:
+            raise ShapeFunctionError("count")
+        counts = InferredOutput((*shape, attrs["count"]), DataType.INT32)
+        return [InferredOutput(shape, dtype), counts, InferredOutput((), DataType.FLOAT)]
+
+    asked = ShapeFunction(POOLED, "the function", pool, ("NHWC", "NCHW"))
+    found = infer_from_function(asked, isolated=False).relation
+    outputs, _, conditions = str(found).partition(" where ")
+    assert outputs == "x[*s] -> y[*s], indices[*s, count]: int32, scale[]: float32"
+    assert conditions == 'data_format == "NHWC", count >= 0'
 
 
 def test_new_dimensions_at_a_list_of_axes_are_found() -> None:

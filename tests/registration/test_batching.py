@@ -40,6 +40,8 @@ REG_OP(BatEach).DYNAMIC_INPUT(xs, {FLOAT}).DYNAMIC_OUTPUT(ys, {FLOAT}).OP_END_FA
 REG_OP(BatRows).INPUT(x, {FLOAT}).DYNAMIC_OUTPUT(ys, {FLOAT}).OP_END_FACTORY_REG(BatRows)
 REG_OP(BatWanted).INPUT(x, {FLOAT}).INPUT(w, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).ATTR(want, Bool, true)
     .OP_END_FACTORY_REG(BatWanted)
+REG_OP(BatCentered).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(mean, {FLOAT}).ATTR(axis, Int, 1)
+    .OP_END_FACTORY_REG(BatCentered)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
 """
 
@@ -52,6 +54,11 @@ def norm(x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     norm_calls.append(x.shape)
     scale = x.norm(dim=-1, keepdim=True)
     return x / scale * gamma, scale
+
+
+def centered(x: torch.Tensor, axis: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    mean = x.mean(dim=tuple(range(x.dim()))[axis:], keepdim=True)
+    return x - mean, mean
 
 
 #: Masks that ``required`` was given.
@@ -114,6 +121,11 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
         "wanted(Tensor x, Tensor w, bool want=True) -> (Tensor, Tensor)",
         lambda x, w, want=True: (x * w, x + w if want else None),
         "x[*s, n], w[n] -> y[*s, n], z[*s, n] if want else None",
+    ),
+    "BatCentered": (
+        "centered(Tensor x, int axis=1) -> (Tensor, Tensor)",
+        centered,
+        "x[*s] -> y[*s], mean[*s[:axis], *ones(s[axis:])]",
     ),
     "BatAdd": ("add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]: promote(x, y)"),
 }
@@ -253,6 +265,21 @@ def test_where_there_is_no_such_dimension_the_loop_is_announced(register: Callab
     none = register("BatMatMul", batch=())
     with pytest.warns(VmapLoopWarning):
         torch.vmap(none, (0, None))(torch.randn(6, 2, 3), torch.randn(3, 5))
+
+
+def test_vmap_over_a_group_of_which_a_part_is_taken_is_a_loop(register: Callable[..., Any]) -> None:
+    """One more dimension in the group would move its parts."""
+    with pytest.raises(
+        BatchError, match=r"takes the part s\[:axis\], which one more dimension would move; leave batch="
+    ):
+        register("BatCentered", batch=("s",))
+    op = register("BatCentered")
+    x = torch.randn(3, 4, 5, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VmapLoopWarning)
+        for axis in (1, -1):
+            found = torch.vmap(lambda t, axis=axis: op(t, axis), 1)(x)
+            torch.testing.assert_close(found, torch.vmap(lambda t, axis=axis: centered(t, axis), 1)(x))
 
 
 @pytest.mark.parametrize("dims", [(0, None, None), (None, 1, 0), (0, 1, 0), (None, None, 0)])

@@ -18,7 +18,9 @@ from ascend_graph.inference.functions.values import (
     attr_argument,
     dtype_attrs,
     first_dtype,
+    input_dtypes,
     relation_attrs,
+    tried_texts,
     usable_dtypes,
 )
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter, ParameterKind
@@ -49,12 +51,15 @@ def drawn_attrs(function: ShapeFunction, relation: Relation | None, rng: random.
 
 
 def random_attrs(
-    function: ShapeFunction, rng: random.Random, dtypes: Mapping[str, Sequence[torch.dtype]] = MappingProxyType({})
+    function: ShapeFunction,
+    rng: random.Random,
+    dtypes: Mapping[str, Sequence[torch.dtype]] = MappingProxyType({}),
+    length: int = 0,
 ) -> dict[str, Any]:
-    """Return values of all attrs; ``dtypes`` has those to choose from by attr that is one."""
-    length = rng.choice((1, 2, 2, 3))
+    """Return values of all attrs, those of ``dtypes`` among its dtypes; lists of any or a given length."""
+    length = length or rng.choice((1, 2, 2, 3, 4, 5))
     return {
-        attr.name: random_attr(attr, attr_argument(attr, function.texts, dtypes.get(attr.name)), rng, length)
+        attr.name: random_attr(attr, attr_argument(attr, tried_texts(function), dtypes.get(attr.name)), rng, length)
         for attr in function.prototype.attrs
     }
 
@@ -65,7 +70,7 @@ def random_attr(attr: Attr, argument: AttrArgument, rng: random.Random, length: 
     if argument.kind == "int" and rng.random() < 0.15:  # what only few values do
         return rng.choice((*range(42), 64, 128))
     if argument.kind == "int[]" and rng.random() < 0.4:  # as axes are
-        return tuple(rng.sample((0, 1, 2, 3, -1), length))
+        return tuple(rng.sample((0, 1, 2, 3, -1), min(length, 5)))
     value = attr_value(argument, rng, length)
     return () if value is None else value
 
@@ -161,10 +166,12 @@ def any_inputs(prototype: OpPrototype, rng: random.Random, sizes: Sequence[int])
 
 def _drawn_dtypes(prototype: OpPrototype, rng: random.Random) -> list[DataType]:
     """Return a dtype for each input: mostly those that stand at one place of their lists, for many functions take no others."""
-    choices = [usable_dtypes(p.dtypes) for p in prototype.inputs]
+    choices = input_dtypes(prototype)
     if rng.random() < 0.4:
         return [NUMBERS[rng.choice(some)] for some in choices]
-    place = rng.randrange(len(choices[0])) if choices else 0
+    place = (
+        rng.randrange(len(choices[0])) if choices and rng.random() < 0.7 else 0
+    )  # some functions take few of their lists
     first = choices[0][place] if choices else None
     return [
         NUMBERS[some[place] if len(some) == len(choices[0]) else first if first in some else rng.choice(some)]

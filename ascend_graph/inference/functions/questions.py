@@ -21,7 +21,7 @@ from ascend_graph.inference.functions.drawing import (
     random_attrs,
     reshaped,
 )
-from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, usable_dtypes
+from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, tried_texts
 from ascend_graph.inference.functions.wording import answer_text, flat_specs, run_text, shown
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.inference.running import KernelError, Returned, Run
@@ -56,6 +56,10 @@ class FunctionCaller:
         #: Flags and texts with the values that the function takes, and those of them that decide what it takes.
         self.branching: dict[str, tuple[Any, ...]] = {}
         self.deciding: dict[str, tuple[Any, ...]] = {}
+        #: Values of texts in calls that the function answers.
+        self.texts: dict[str, tuple[str, ...]] = {}
+        #: Number of items of lists in the calls that the function answers, 0 if any.
+        self.list_length = 0
         self.runs = 0
         self.last_error = ""
         self.notes: list[str] = []
@@ -76,7 +80,7 @@ class FunctionCaller:
         Most InferShape functions read one input or two of many, and few attrs. The others have no part in a relation.
         """
         prototype = self._function.prototype
-        bases = list(itertools.islice(self._bases(rng), _BASES))
+        bases = self._answered_calls(rng)
         if not bases:  # what is asked so simply is refused: anything may matter
             return frozenset(self.names)
         for inputs, attrs, answer in reversed(bases):
@@ -96,9 +100,9 @@ class FunctionCaller:
                     found.add(parameter.name)
                     break
         for attr in prototype.attrs:
-            argument = attr_argument(attr, self._function.texts, self.dtype_attrs.get(attr.name))
+            argument = attr_argument(attr, tried_texts(self._function), self.dtype_attrs.get(attr.name))
             for inputs, attrs, answer in bases:
-                others = [random_attr(attr, argument, rng) for _ in range(5)]
+                others = [random_attr(attr, argument, rng, self.list_length or 2) for _ in range(5)]
                 if any(self._answer(inputs, {**attrs, attr.name: other}) != answer for other in others):
                     found.add(attr.name)
                     break
@@ -115,9 +119,9 @@ class FunctionCaller:
         """
         found: dict[str, tuple[Any, ...]] = {}
         for attr in self._function.prototype.attrs:
-            if attr.name not in relevant or attr.type not in (AttrType.BOOL, AttrType.STRING):
+            if attr.type not in (AttrType.BOOL, AttrType.STRING):
                 continue
-            argument = attr_argument(attr, self._function.texts)
+            argument = attr_argument(attr, tried_texts(self._function))
             values = (
                 (True, False) if attr.type is AttrType.BOOL else tuple(dict.fromkeys((attr.default, *argument.choices)))
             )
@@ -126,7 +130,9 @@ class FunctionCaller:
                 for inputs, attrs, _ in bases
             ]
             taken = [any(column) for column in zip(*answers, strict=True)]
-            if sum(taken) > 1:
+            if attr.type is AttrType.STRING:
+                self.texts[attr.name] = tuple(map(str, itertools.compress(values, taken)))
+            if sum(taken) > 1 and attr.name in relevant:
                 differ = any(len(set(itertools.compress(row, taken))) > 1 for row in answers)
                 self.branching[attr.name] = tuple(itertools.compress(values, taken))
                 if differ:
@@ -148,15 +154,28 @@ class FunctionCaller:
             if self._fresh[number] and number not in self._set:
                 raise InferenceError(f"{self._function.source} {UNSET} of output {parameter.name}. Write shape=")
 
+    def _answered_calls(self, rng: random.Random) -> list[tuple[list[Any], dict[str, Any], Any]]:
+        """Return some calls with answers, and set the number of items that lists need, such as windows of pooling."""
+        lists = any(a.type is AttrType.LIST_INT for a in self._function.prototype.attrs)
+        for self.list_length in (0, 4, 5) if lists else (0,):
+            if found := list(itertools.islice(self._bases(rng), _BASES)):
+                return found
+        self.list_length = 0
+        return []
+
     def _bases(self, rng: random.Random) -> Iterator[tuple[list[Any], dict[str, Any], Any]]:
         """Yield calls with answers: tensors of one shape, then of any shapes."""
         prototype = self._function.prototype
-        for number in range(_BASES * 12):
+        for number in range(_BASES * 36):
             inputs = any_inputs(prototype, rng, drawn_sizes(self._function, rng))
             if number % 3 != 2:
                 shape = tuple(rng.choice((2, 4, 6, 8, 16)) for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 4, 5))))
                 inputs = [reshaped(given, shape) for given in inputs]
-            attrs = random_attrs(self._function, rng, self.dtype_attrs) if number % 2 else _plain_attrs(prototype)
+            attrs = _plain_attrs(prototype, self.list_length)
+            if number % 2:
+                attrs = random_attrs(
+                    self._function, rng, self.dtype_attrs, self.list_length or rng.choice((1, 2, 2, 3))
+                )
             answer = self._answer(inputs, attrs)
             if answer is not None:
                 yield inputs, attrs, answer
@@ -175,7 +194,7 @@ class FunctionCaller:
         prototype = self._function.prototype
         fixed: dict[str, Any] = {}
         for parameter in prototype.inputs:
-            tensor = torch.empty((2, 4), dtype=usable_dtypes(parameter.dtypes)[0], device="meta")
+            tensor = torch.empty((2, 4), dtype=DTYPES[first_dtype(parameter.dtypes)], device="meta")
             fixed[parameter.name] = (
                 None
                 if parameter.kind is ParameterKind.OPTIONAL
@@ -183,7 +202,7 @@ class FunctionCaller:
                 if parameter.kind is ParameterKind.DYNAMIC
                 else tensor
             )
-        return fixed | _plain_attrs(prototype)
+        return fixed | _plain_attrs(prototype, self.list_length)
 
     def call(self, values: Mapping[str, Any]) -> Run:
         """Ask the function, and return a refusal as a result."""
@@ -216,7 +235,7 @@ class FunctionCaller:
     def _find_dtype_attrs(self) -> dict[str, tuple[torch.dtype, ...]]:
         """Return the attrs whose value is a dtype, with the dtypes that the function takes, those of outputs more often.
 
-        An ``Int`` attr is one if an output has the dtype that it numbers, for two numbers or more.
+        An ``Int`` attr is one if some output has the dtype that it numbers, for two numbers or more.
         """
         prototype, found = self._function.prototype, {}
         if not self._function.says_dtypes:
@@ -231,7 +250,7 @@ class FunctionCaller:
             if attr.type not in (AttrType.INT, AttrType.TYPE):
                 continue
             taken: list[torch.dtype] = []
-            followed: list[torch.dtype] = []
+            followed: dict[int, list[torch.dtype]] = {}
             for dtype, number in NUMBERS.items():
                 attrs = _plain_attrs(prototype) | {attr.name: int(number)}
                 try:
@@ -239,10 +258,12 @@ class FunctionCaller:
                 except ShapeFunctionError:
                     continue
                 taken.append(dtype)
-                if any(isinstance(o, InferredOutput) and o.dtype == number for o in made):
-                    followed.append(dtype)
-            if attr.type is AttrType.TYPE or len(followed) > 1:
-                found[attr.name] = (*taken, *followed * 4)
+                for place, output in enumerate(made):
+                    if isinstance(output, InferredOutput) and output.dtype == number:
+                        followed.setdefault(place, []).append(dtype)
+            longest = max(followed.values(), key=len, default=[])
+            if attr.type is AttrType.TYPE or len(longest) > 1:
+                found[attr.name] = (*taken, *longest * 4)
         return found
 
     def _specs(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -310,10 +331,11 @@ def _attr_value(attr: Attr, value: Any) -> Any:
     return int(NUMBERS[value]) if isinstance(value, torch.dtype) else value
 
 
-def _plain_attrs(prototype: OpPrototype) -> dict[str, Any]:
+def _plain_attrs(prototype: OpPrototype, list_length: int = 0) -> dict[str, Any]:
     """Return a value for every attr: its default, or a plain one."""
+    plain = {**PLAIN, AttrType.LIST_INT: (1,) * list_length}
     return {
-        a.name: a.default if not a.required and a.default is not None else PLAIN.get(a.type, ())
+        a.name: a.default if not a.required and a.default is not None else plain.get(a.type, ())
         for a in prototype.attrs
     }
 

@@ -12,7 +12,7 @@ import torch
 from ascend_graph.inference.calls import SIZES, CallSampler
 from ascend_graph.inference.domains import Domain, OperatorSignature, safe_name
 from ascend_graph.inference.functions.drawing import LARGE
-from ascend_graph.inference.functions.values import usable_dtypes
+from ascend_graph.inference.functions.values import input_dtypes
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.functions import ShapeFunction
 
@@ -23,8 +23,8 @@ class FunctionSampler(CallSampler):
     def __init__(self, signature: OperatorSignature, function: ShapeFunction, rng: random.Random) -> None:
         super().__init__(signature, rng)
         self._large = not function.needs_memory
-        prototype = function.prototype
-        self._dtypes = {safe_name(p.name): usable_dtypes(p.dtypes) for p in prototype.inputs}
+        names = [safe_name(p.name) for p in function.prototype.inputs]
+        self._dtypes = dict(zip(names, input_dtypes(function.prototype), strict=True))
 
     def values(
         self,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import torch
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
 from ascend_graph.inference.functions.branches import infer_branches
@@ -15,7 +13,7 @@ from ascend_graph.inference.functions.comparison import agreement, input_with_mo
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
 from ascend_graph.inference.functions.questions import FunctionCaller
 from ascend_graph.inference.functions.sampler import FunctionSampler
-from ascend_graph.inference.functions.values import attr_argument
+from ascend_graph.inference.functions.values import attr_argument, tried_texts
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.running import KernelError
 from ascend_graph.inference.search import Search
@@ -65,7 +63,7 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
     reasons: list[str] = []
     relevant = caller.relevant(random.Random(seed))
     for given in _presences(prototype, relevant):
-        signature = function_signature(function, caller.dtype_attrs, given, relevant)
+        signature = function_signature(function, caller, given, relevant)
         for attempt in _attempts(function, signature, caller, seed):
             try:
                 found = attempt()
@@ -165,16 +163,13 @@ def _presences(prototype: OpPrototype, relevant: frozenset[str]) -> list[frozens
 
 
 def function_signature(
-    function: ShapeFunction,
-    dtype_attrs: Mapping[str, Sequence[torch.dtype]],
-    given: frozenset[str],
-    relevant: frozenset[str],
+    function: ShapeFunction, caller: FunctionCaller, given: frozenset[str], relevant: frozenset[str]
 ) -> OperatorSignature:
     """Return the signature of a prototype's new outputs as inference needs it.
 
     Args:
         function: The function.
-        dtype_attrs: Attrs whose values are dtypes, or GE's numbers of them, with those that the function takes.
+        caller: The caller that found which values of attrs the function takes.
         given: Optional inputs that every call has.
         relevant: Inputs and attrs that change an answer; all others are left out.
     """
@@ -189,7 +184,11 @@ def function_signature(
         if p.name in relevant
     )
     attrs = tuple(
-        attr_argument(a, function.texts, dtype_attrs.get(a.name)) for a in prototype.attrs if a.name in relevant
+        attr_argument(
+            a, caller.texts.get(a.name, tried_texts(function)), caller.dtype_attrs.get(a.name), caller.list_length
+        )
+        for a in prototype.attrs
+        if a.name in relevant
     )
     fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
     outputs = tuple(p.kind is ParameterKind.DYNAMIC for p in fresh)

@@ -11,6 +11,7 @@ from ascend_graph.inference.domains import AttrArgument, safe_name
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype
 from ascend_graph.prototypes.dtypes import TORCH_NAMES
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.functions import ShapeFunction
 
 _KINDS: Mapping[AttrType, str] = {
     AttrType.INT: "int",
@@ -39,17 +40,26 @@ DTYPES: Mapping[DataType, torch.dtype] = {
 NUMBERS: Mapping[torch.dtype, DataType] = {dtype: number for number, dtype in DTYPES.items()}
 
 
-def attr_argument(attr: Attr, texts: Sequence[str], dtypes: Sequence[torch.dtype] | None = None) -> AttrArgument:
-    """Return an attr as inference needs it; ``dtypes`` are those to try, of one that is a dtype."""
+def attr_argument(
+    attr: Attr, texts: Sequence[str], dtypes: Sequence[torch.dtype] | None = None, length: int = 0
+) -> AttrArgument:
+    """Return an attr as inference needs it.
+
+    Args:
+        attr: The attr.
+        texts: Values to try of a ``String``.
+        dtypes: The dtypes to try, of an attr that is one.
+        length: The number of items that a ``ListInt`` must have, 0 if any; a default of another length goes over it.
+    """
     name, has_default = safe_name(attr.name), not attr.required and attr.default_known
     if dtypes is not None or attr.type is AttrType.TYPE:
         return AttrArgument(name, "dtype", choices=tuple(str(d).removeprefix("torch.") for d in dtypes or ()))
     default = attr.default if has_default else PLAIN.get(attr.type)
     if attr.type is AttrType.STRING:
-        choices = tuple(dict.fromkeys((*texts, "other")))
-        return AttrArgument(name, "str", False, default, has_default, choices)
+        return AttrArgument(name, "str", False, default, has_default, tuple(dict.fromkeys(texts)))
     if attr.type is AttrType.LIST_INT:
-        default = list(default) if isinstance(default, tuple) else default
+        listed = list(default) if isinstance(default, tuple) else None
+        return AttrArgument(name, "int[]", False, listed, has_default, length=length and (len(listed or ()) or length))
     return AttrArgument(name, _KINDS.get(attr.type, "other"), False, default, has_default)
 
 
@@ -59,8 +69,33 @@ def usable_dtypes(dtypes: Sequence[DataType]) -> tuple[torch.dtype, ...]:
     return found or (torch.float32, torch.float16)
 
 
+#: Dtypes that most functions take, of those that a prototype lists.
+_USUAL = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def tried_texts(function: ShapeFunction) -> tuple[str, ...]:
+    """Return the values to try of a ``String``: the texts of the function, and one that it does not have."""
+    return (*function.texts, "other")
+
+
+def input_dtypes(prototype: OpPrototype) -> list[tuple[torch.dtype, ...]]:
+    """Return torch's dtypes of each input, the usual ones of the first input first, with those at their places."""
+    found = [usable_dtypes(p.dtypes) for p in prototype.inputs]
+    if not found:
+        return []
+    order = sorted(range(len(found[0])), key=lambda place: _rank(found[0][place]))
+    return [
+        tuple(some[place] for place in order) if len(some) == len(order) else tuple(sorted(some, key=_rank))
+        for some in found
+    ]
+
+
+def _rank(dtype: torch.dtype) -> int:
+    return _USUAL.index(dtype) if dtype in _USUAL else len(_USUAL)
+
+
 def first_dtype(dtypes: Sequence[DataType]) -> DataType:
-    return NUMBERS[usable_dtypes(dtypes)[0]]
+    return NUMBERS[min(usable_dtypes(dtypes), key=_rank)]
 
 
 def dtype_attrs(relation: Relation, prototype: OpPrototype) -> set[str]:

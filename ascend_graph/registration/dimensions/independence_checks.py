@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product, repeat
@@ -141,10 +142,12 @@ def _drawn(
     free = [name for name in required if name not in fixed]
     kinds = sorted(product((True, False), repeat=min(len(free), 4)), key=lambda k: k.count(False))
     tried = 0
-    while tried < DRAWN:
+    for number in itertools.count():
+        if tried >= DRAWN:
+            return
         tried += 1
         attrs = {own[name]: value for name, value in plain_values(signature, Domain(""), rng).items()}
-        attrs |= _undefaulted(schema, independent.relation, rng)
+        attrs |= _undefaulted(schema, independent.relation, rng, number)
         attrs |= {own[a.name]: a.default for a in signature.attrs if a.has_default and rng.random() < 0.5}
         dtypes = _dtype_numbers(schema, independent.relation, rng)
         attrs |= dtypes
@@ -179,21 +182,21 @@ def _fixed_dtypes(listed: Mapping[str, Sequence[torch.dtype]]) -> dict[str, torc
     return {name: dtype for name, dtype in column.items() if dtype is not torch.float32}
 
 
-def _undefaulted(schema: Any, relation: Relation, rng: random.Random) -> dict[str, Any]:
-    """Draw the attrs without a default that inference does not draw: texts, lists of texts, floats and flags."""
+def _undefaulted(schema: Any, relation: Relation, rng: random.Random, number: int) -> dict[str, Any]:
+    """Draw the attrs without a default that inference does not draw: texts in turn, lists of texts, floats and flags."""
     compared = compared_values(relation)
     found: dict[str, Any] = {}
-    for argument in schema.arguments:
+    for place, argument in enumerate(schema.arguments):
         if argument.has_default_value():
             continue
         texts = [value for value in compared.get(argument.name, ()) if isinstance(value, str)] or _TEXTS
         items = {"str": texts, "float": (0.5, 1.0, 2.0), "bool": (True, False)}
         kind = str(argument.type)
         if kind == "str":
-            found[argument.name] = rng.choice(texts)
+            found[argument.name] = texts[(number + place * (number // len(texts))) % len(texts)]
         elif kind.startswith("List[") and kind[5:-1] in items:
-            count = argument.N or rng.choice((1, 2, 2, 3))
-            found[argument.name] = [rng.choice(items[kind[5:-1]]) for _ in range(count)]
+            length = argument.N or rng.choice((1, 2, 2, 3))
+            found[argument.name] = [rng.choice(items[kind[5:-1]]) for _ in range(length)]
     return found
 
 

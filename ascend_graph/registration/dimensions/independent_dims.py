@@ -18,7 +18,7 @@ import torch
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.axis_layout import ELLIPSIS, AxisLayout, locate
+from ascend_graph.shapes.axis_layout import ELLIPSIS, AxisLayout, locate, parts_of_groups
 from ascend_graph.shapes.syntax import DimensionGroup, Dims, Ellipsis_, Name, Size
 
 #: Functions that combine the results of parts.
@@ -76,6 +76,11 @@ def read_independent_dims(
     for name, how in reduce.items():
         if how not in REDUCTIONS:
             raise BatchError(f"{operator}: reduce={{{name!r}: {how!r}}}: parts are combined by {', '.join(REDUCTIONS)}")
+    parts = parts_of_groups(relation)
+    if parts and (batch or reduce):
+        raise BatchError(
+            f"{operator}: {relation} takes the part {parts[0]}, which one more dimension would move; leave batch= and reduce= out"
+        )
     both = sorted({n.removeprefix("*") for n in batch} & {n.removeprefix("*") for n in reduce})
     if both:
         raise BatchError(f"{operator}: {', '.join(both)} must not be in batch= and in reduce=")

@@ -161,6 +161,8 @@ class Outputs(Scope[T]):
                 return slot in self.bound and slot in self.sizes_of_inputs
             case Op.ELLIPSIS | Op.ONES | Op.RESHAPE:
                 return True
+            case Op.PART:
+                return self.is_size(node.args[0])
             case Op.CHOICE:
                 return all(map(self.is_size, node.args[1:]))
         return node.op in _COUNTS or (node.op in _GROWING and all(map(self.is_size, node.args)))

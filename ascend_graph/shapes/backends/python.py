@@ -11,6 +11,7 @@ from ascend_graph.shapes.arithmetic import (
     extreme,
     item_of,
     negated,
+    part_of,
     position_of,
     product,
     reshape,
@@ -197,6 +198,10 @@ class Scope(DtypeScope[T]):
             case Op.RESHAPE:
                 source, wanted = map(self.value, node.args)
                 return lambda env: reshape(source(env), wanted(env), str(node), self.check, self.decide)
+            case Op.PART:
+                items = self.value(node.args[0])
+                start, stop = map(self.number, node.args[1:])
+                return lambda env: part_of(items(env), start(env), stop(env), node)
             case Op.ELEMENT:
                 lists, at = self.value(node.args[0]), self.number(node.args[1])
                 return lambda env: item_of(lists(env), at(env), node.args[0])

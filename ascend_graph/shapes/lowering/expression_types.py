@@ -18,6 +18,7 @@ from ascend_graph.shapes.syntax import (
     Index,
     Literal,
     Name,
+    Part,
     Tuple,
     Unary,
     WhereDefinition,
@@ -175,6 +176,8 @@ class ExpressionTypes:
                     return self.kind(left if settled is (operator == "or") else right)
                 kind = self.kind(left)
                 return kind if kind is self.kind(right) else None
+            case Part():
+                return ExpressionKind.SIZES
             case Index(Name(name), _) if name in self.many_groups:
                 return ExpressionKind.SIZES
             case Index(Name(name), _) if name in self.inputs:

@@ -21,6 +21,7 @@ from ascend_graph.shapes.syntax import (
     Index,
     Literal,
     Name,
+    Part,
     Tuple,
     Unary,
     WhereDefinition,
@@ -127,6 +128,8 @@ class Expressions(DtypeExpressions):
                 return self.call(function, arguments, node)
             case Literal() | Tuple():
                 return refused(ExpressionKind.NUMBER, node, "an integer")
+            case Part():
+                raise self.fault(f"{node} is a list of sizes; write *{node} for its dimensions, or prod({node})")
         return ExpressionNode(Op.FROM_CONDITION, ExpressionKind.NUMBER, (self.condition(node),))
 
     def named_number(self, name: str) -> ExpressionNode:
@@ -169,6 +172,8 @@ class Expressions(DtypeExpressions):
                     return ExpressionNode(Op.ONES, ExpressionKind.SIZES, (self.sizes(argument),))
                 case FunctionCall("reshape", (source, wanted)):
                     return ExpressionNode(Op.RESHAPE, ExpressionKind.SIZES, (self.sizes(source), self.sizes(wanted)))
+                case Part(Name(name)) if name not in self.inputs or self.is_attr(name):
+                    return self.part(leaf)
                 case Index(Name(name), index) if name in self.many_groups:
                     return ExpressionNode(Op.ELEMENT, ExpressionKind.SIZES, (self.named_list(name), self.number(index)))
                 case Name(name) if name in self.inputs:
@@ -176,6 +181,21 @@ class Expressions(DtypeExpressions):
             return refused(ExpressionKind.SIZES, leaf, "a list of sizes", *self.found(leaf))
 
         return self.spread(node, one)
+
+    def part(self, node: Part) -> ExpressionNode:
+        name = node.name.id
+        if name in self.dims and not self.is_attr(name):
+            raise self.fault(
+                f"{name} is one dimension, which has no parts; write *{name} in the input for a group of dimensions"
+            )
+        items = self.named_list(name)
+        if items.kind is not ExpressionKind.SIZES:
+            return refused(ExpressionKind.SIZES, node.name, "a list of integers", *self.found(node.name))
+        start = integer(0) if node.start is None else self.number(node.start)
+        stop = (
+            ExpressionNode(Op.LENGTH, ExpressionKind.NUMBER, (items,)) if node.stop is None else self.number(node.stop)
+        )
+        return ExpressionNode(Op.PART, ExpressionKind.SIZES, (items, start, stop), shown=node)
 
     def call(self, function: str, arguments: tuple[Expr, ...], node: Expr) -> ExpressionNode:
         first = arguments[0]

@@ -9,8 +9,9 @@ tensor      = NAME [list] alternative {"if" test "else" alternative}
 list        = "[" NAME ["<" sum] "]"                  # only in front of another "["
 alternative = [shape] [":" expression]
 shape       = "[" [dim {"," dim}] "]" | "like" NAME ["[" INTEGER "]"] | "None" | "=" test
-dim         = "..." | "*" (NAME ["[" NAME "]"] | call) ["@" axis] | ("_" | expression) ["@" axis]
+dim         = "..." | "*" (NAME ["[" (NAME | part) "]"] | call) ["@" axis] | ("_" | expression) ["@" axis]
 axis        = ["-"] atom
+part        = [expression] ":" [expression]
 clause      = NAME "=" expression | expression
 
 expression  = test ["if" test "else" expression]
@@ -21,7 +22,7 @@ comparison  = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not" "in" | 
 sum         = product {("+" | "-") product}
 product     = factor {("*" | "//" | "%") factor}
 factor      = "-" factor | atom
-atom        = INTEGER | STRING | "True" | "False" | "None" | "..." | call | NAME ["[" expression "]"]
+atom        = INTEGER | STRING | "True" | "False" | "None" | "..." | call | NAME ["[" (expression | part) "]"]
             | "(" expression ")" | "(" expression "," [expression {"," expression}] ")"
 call        = FUNCTION "(" [expression {"," expression}] ")"
 """

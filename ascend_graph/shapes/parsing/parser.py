@@ -29,6 +29,7 @@ from ascend_graph.shapes.syntax import (
     Like,
     Literal,
     Name,
+    Part,
     Shape,
     Size,
     Tensor,
@@ -207,7 +208,7 @@ class _Parser:
         if self.take("*"):
             token = self.token
             value = self.atom()
-            if not isinstance(value, Name | Index) and not (
+            if not isinstance(value, Name | Index | Part) and not (
                 isinstance(value, FunctionCall) and value.function in GROUP_FUNCTIONS
             ):
                 raise self.error("'*' needs the name of a group of dimensions or of a list attr", token.at)
@@ -314,10 +315,19 @@ class _Parser:
         name = Name(token.text, token.at)
         if self.take("["):
             with self:
-                index = self.expression()
-            self.expect("]")
-            return Index(name, index)
+                return self.element(name)
         return name
+
+    def element(self, name: Name) -> Index | Part:
+        """Read ``index]``, or ``start:stop]`` of which either may be left out."""
+        first = None if self.at(":") else self.expression()
+        if first is not None and not self.at(":"):
+            self.expect("]", " or ':'")
+            return Index(name, first)
+        self.expect(":")
+        last = None if self.at("]") else self.expression()
+        self.expect("]")
+        return Part(name, first, last)
 
     def parenthesis(self) -> Expr:
         first = self.expression()
