@@ -196,6 +196,39 @@ def test_lists_of_the_length_and_dtypes_that_a_function_takes_are_drawn() -> Non
     assert conditions == 'data_format == "NHWC", count >= 0'
 
 
+@pytest.mark.parametrize(
+    ("fits", "relation"),
+    [
+        (lambda bias, n: bias == (n,), "x[m, k], w[k, n], bias[n] -> y[m, n]: x"),
+        (lambda bias, n: bias == (1, n), "x[m, k], w[k, n], bias[1, n] -> y[m, n]: x"),
+        (lambda bias, n: bias in ((n,), (1, n)), "x[m, k], w[k, n] -> y[m, n]: x"),
+        (lambda bias, n: True, "x[m, k], w[k, n] -> y[m, n]: x"),
+    ],
+)
+def test_an_optional_input_that_is_refused_in_all_shapes_but_one_is_in_the_relation(
+    fits: Callable[..., bool], relation: str
+) -> None:
+    def biased(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        shape, dtype = matmul(inputs, attrs)
+        if inputs[2] is not None and not fits(inputs[2].shape, shape[1]):
+            raise ShapeFunctionError("bias does not fit")
+        return shape, dtype
+
+    found = infer_from_function(function(biased), isolated=False).relation
+    wanted = parse_relation(relation)
+    assert [len(str(t).split(",")) for t in found.input_tensors] == [
+        len(str(t).split(",")) for t in wanted.input_tensors
+    ]
+    assert not agreement(found, function(biased), 100, seed=4).differing
+
+
+def test_a_number_that_is_not_one_of_a_dtype_is_refused() -> None:
+    with pytest.raises(
+        ShapeFunctionError, match="InferDataType makes the dtype of output 0 72, which is not a number of"
+    ):
+        calls.specs_of([[72, 1, 4]], "InferDataType")
+
+
 def test_new_dimensions_at_a_list_of_axes_are_found() -> None:
     (prototype,) = parse_text("""
         REG_OP(Widened).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).ATTR(axes, ListInt, {})

@@ -71,6 +71,7 @@ _VALUES: Mapping[DataType, Any] = {
     DataType.BOOL: ctypes.c_bool,
 }
 
+_DTYPES = frozenset(map(int, DataType))
 _CONTIGUOUS = tuple(ctypes.c_int64 * n for n in range(_MOST_DIMENSIONS + 1))
 
 
@@ -172,6 +173,11 @@ def specs_of(answers: Sequence[Sequence[int]], what: str) -> list[InferredOutput
             raise ShapeFunctionError(
                 f"{what} left the shape of output {number} unknown: {list(shape)}; it depends on values. Give shape=",
                 by_value=True,
+            )
+        if answer[0] not in _DTYPES:
+            raise ShapeFunctionError(
+                f"{what} makes the dtype of output {number} {answer[0]}, which is not a number of GE's dtypes; correct it, or "
+                "give shape="
             )
         dtype = DataType(answer[0])
         found.append(InferredOutput(shape, None if dtype is DataType.UNDEFINED else dtype, rank != 0))

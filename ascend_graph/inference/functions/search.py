@@ -11,6 +11,7 @@ from ascend_graph.inference.domains import OperatorSignature, TensorArgument, re
 from ascend_graph.inference.functions.branches import infer_branches
 from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
+from ascend_graph.inference.functions.optionals import with_absent_inputs_given, with_optional_inputs
 from ascend_graph.inference.functions.questions import FunctionCaller
 from ascend_graph.inference.functions.sampler import FunctionSampler
 from ascend_graph.inference.functions.values import attr_argument, tried_texts
@@ -73,6 +74,7 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
             except KernelError as error:
                 raise InferenceError(str(error)) from None
             relation = _in_prototype_names(found.relation, prototype)
+            relation = with_absent_inputs_given(relation, function, seed=seed + 3, ask=ask)
             reason = _objection(function, signature, relation, given, seed, ask, caller)
             if reason:
                 reasons.append(reason)
@@ -80,6 +82,7 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
             unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
             narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
             notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
+            relation = with_optional_inputs(relation, function, relevant, seed=seed + 3, ask=ask)
             return replace(found, relation=relation, narrower="", strides=notes)
     caller.check_determinism()
     raise InferenceError(
