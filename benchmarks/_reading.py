@@ -19,10 +19,10 @@ from ascend_graph.shapes.syntax import (
     Conditional,
     Expr,
     FunctionCall,
+    GroupPart,
     Index,
     Literal,
     Name,
-    Part,
     Tuple,
     Unary,
 )
@@ -325,7 +325,7 @@ class _Call:
                 return tuple(self.value(item) for item in items)
             case FunctionCall(function, arguments):
                 return self.call(function, arguments)
-            case Part(name, start, stop):
+            case GroupPart(name, start, stop):
                 return self.part(self.sizes(name), start, stop)
         raise NotImplementedError(str(node))
 

@@ -21,11 +21,11 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     FunctionCall,
+    GroupPart,
     Itself,
     Like,
     Literal,
     Name,
-    Part,
     Size,
     Tensor,
     Unary,
@@ -96,7 +96,7 @@ def locate(
 def parts_of_groups(relation: Relation) -> list[str]:
     """Return the parts of groups and lists that a relation takes, such as ``s[1:]``."""
     tensors = (*relation.input_tensors, *relation.output_tensors)
-    return [str(node) for t in tensors for e in expressions(t) for node in walk(e) if isinstance(node, Part)]
+    return [str(node) for t in tensors for e in expressions(t) for node in walk(e) if isinstance(node, GroupPart)]
 
 
 @dataclass(frozen=True, slots=True)

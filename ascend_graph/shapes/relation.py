@@ -20,11 +20,11 @@ from ascend_graph.shapes.syntax import (
     DimensionGroup,
     Dims,
     Ellipsis_,
+    GroupPart,
     Index,
     Itself,
     Like,
     Name,
-    Part,
     Size,
     Tensor,
     ValueOutput,
@@ -320,7 +320,7 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
             continue
         value = item.value.name if isinstance(item.value, Index) else item.value
         if isinstance(item, DimensionGroup):
-            if isinstance(value, Part):  # another input has the whole group
+            if isinstance(value, GroupPart):  # another input has the whole group
                 continue
             if not isinstance(value, Name):
                 raise RelationError(

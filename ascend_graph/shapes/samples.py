@@ -22,10 +22,10 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     FunctionCall,
+    GroupPart,
     Index,
     Literal,
     Name,
-    Part,
     Size,
     Tensor,
     Tuple,
@@ -234,7 +234,7 @@ class _Choice:
             if key not in self.lists:
                 self.lists[key] = self.some(self.rng.choice((1, 2)))
             return self.lists[key]  # type: ignore[no-any-return]
-        if isinstance(item.value, Part):
+        if isinstance(item.value, GroupPart):
             whole = self.attrs.get(item.value.name.id) or self.group(DimensionGroup(item.value.name), element)
             start, stop = (None if b is None else self.number(b) for b in (item.value.start, item.value.stop))
             return tuple(whole)[start:stop]  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GroupPart:
     """Part ``name[start:stop]`` of a group or of a list attr; ``None`` is its beginning or its end."""
 
     name: Name
@@ -133,7 +133,7 @@ class Tuple:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
-Expr = Literal | Name | Index | Part | FunctionCall | Unary | Binary | Conditional | Tuple
+Expr = Literal | Name | Index | GroupPart | FunctionCall | Unary | Binary | Conditional | Tuple
 
 #: Binding strength of the operators; a tighter operator has a larger number.
 PRECEDENCE = {
@@ -180,7 +180,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
     match node:
         case Index(name, index):
             return (name, index)
-        case Part(name, start, stop):
+        case GroupPart(name, start, stop):
             return (name, *(bound for bound in (start, stop) if bound is not None))
         case FunctionCall(_, arguments):
             return arguments

@@ -15,10 +15,10 @@ from ascend_graph.shapes.syntax import (
     Conditional,
     Expr,
     FunctionCall,
+    GroupPart,
     Index,
     Literal,
     Name,
-    Part,
     Tuple,
     Unary,
     WhereDefinition,
@@ -176,7 +176,7 @@ class ExpressionTypes:
                     return self.kind(left if settled is (operator == "or") else right)
                 kind = self.kind(left)
                 return kind if kind is self.kind(right) else None
-            case Part():
+            case GroupPart():
                 return ExpressionKind.SIZES
             case Index(Name(name), _) if name in self.many_groups:
                 return ExpressionKind.SIZES

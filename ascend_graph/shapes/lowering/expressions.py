@@ -18,10 +18,10 @@ from ascend_graph.shapes.syntax import (
     Conditional,
     Expr,
     FunctionCall,
+    GroupPart,
     Index,
     Literal,
     Name,
-    Part,
     Tuple,
     Unary,
     WhereDefinition,
@@ -128,7 +128,7 @@ class Expressions(DtypeExpressions):
                 return self.call(function, arguments, node)
             case Literal() | Tuple():
                 return refused(ExpressionKind.NUMBER, node, "an integer")
-            case Part():
+            case GroupPart():
                 raise self.fault(f"{node} is a list of sizes; write *{node} for its dimensions, or prod({node})")
         return ExpressionNode(Op.FROM_CONDITION, ExpressionKind.NUMBER, (self.condition(node),))
 
@@ -172,7 +172,7 @@ class Expressions(DtypeExpressions):
                     return ExpressionNode(Op.ONES, ExpressionKind.SIZES, (self.sizes(argument),))
                 case FunctionCall("reshape", (source, wanted)):
                     return ExpressionNode(Op.RESHAPE, ExpressionKind.SIZES, (self.sizes(source), self.sizes(wanted)))
-                case Part(Name(name)) if name not in self.inputs or self.is_attr(name):
+                case GroupPart(Name(name)) if name not in self.inputs or self.is_attr(name):
                     return self.part(leaf)
                 case Index(Name(name), index) if name in self.many_groups:
                     return ExpressionNode(Op.ELEMENT, ExpressionKind.SIZES, (self.named_list(name), self.number(index)))
@@ -182,7 +182,7 @@ class Expressions(DtypeExpressions):
 
         return self.spread(node, one)
 
-    def part(self, node: Part) -> ExpressionNode:
+    def part(self, node: GroupPart) -> ExpressionNode:
         name = node.name.id
         if name in self.dims and not self.is_attr(name):
             raise self.fault(

@@ -97,7 +97,7 @@ class _Lowering(Expressions):
         match item:
             case syntax.DimensionGroup(Name(name)):
                 return name in self.groups or (name in self.attrs and self.attrs[name].kind is not ExpressionKind.NONE)
-            case syntax.DimensionGroup(syntax.Part(Name(name))):
+            case syntax.DimensionGroup(syntax.GroupPart(Name(name))):
                 return self.length_known(syntax.DimensionGroup(Name(name)))
         return False
 
@@ -176,7 +176,7 @@ class _Lowering(Expressions):
                 return form.Bind("elements", value.name.id, axes=axes, shown=shown)
             if isinstance(value, Index) and self.whole:
                 raise self.fault(f"*{value} may stand only in a list of tensors with that index")
-            if isinstance(value, syntax.Part):
+            if isinstance(value, syntax.GroupPart):
                 return form.Bind("sizes", node=self.sizes(value), axes=axes, shown=shown)
             if not isinstance(value, Name):
                 raise self.beyond(f"*{value} in an input")

@@ -24,12 +24,12 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     FunctionCall,
+    GroupPart,
     Index,
     Itself,
     Like,
     Literal,
     Name,
-    Part,
     Shape,
     Size,
     Tensor,
@@ -208,7 +208,7 @@ class _Parser:
         if self.take("*"):
             token = self.token
             value = self.atom()
-            if not isinstance(value, Name | Index | Part) and not (
+            if not isinstance(value, Name | Index | GroupPart) and not (
                 isinstance(value, FunctionCall) and value.function in GROUP_FUNCTIONS
             ):
                 raise self.error("'*' needs the name of a group of dimensions or of a list attr", token.at)
@@ -318,7 +318,7 @@ class _Parser:
                 return self.element(name)
         return name
 
-    def element(self, name: Name) -> Index | Part:
+    def element(self, name: Name) -> Index | GroupPart:
         """Read ``index]``, or ``start:stop]`` of which either may be left out."""
         first = None if self.at(":") else self.expression()
         if first is not None and not self.at(":"):
@@ -327,7 +327,7 @@ class _Parser:
         self.expect(":")
         last = None if self.at("]") else self.expression()
         self.expect("]")
-        return Part(name, first, last)
+        return GroupPart(name, first, last)
 
     def parenthesis(self) -> Expr:
         first = self.expression()
