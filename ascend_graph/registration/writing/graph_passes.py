@@ -24,6 +24,7 @@ from ascend_graph.registration.conversion.returned_inputs import compile_with_re
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
+from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 from ascend_graph.registration.writing.offsets import compute_offsets
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
@@ -109,8 +110,10 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
-        if captured and registered and not _is_gradient(graph.graph):
+        if captured and registered:
             ready = _copied(ready)
+            keep_input_layouts(ready, _has_own_kernel)
+        if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_graph, ready, example_inputs)
@@ -127,6 +130,13 @@ def has_registered(graph: fx.Graph) -> bool:
         is_mutation(node) or (isinstance(node.target, torch._ops.OpOverload) and node.target.name() in registry)
         for node in graph.nodes
     )
+
+
+def _has_own_kernel(node: fx.Node) -> bool:
+    """Return whether a node calls a registered operator that does not call an aclnn function, which goes by strides."""
+    target = node.args[0] if is_mutation(node) else node.target
+    found = registry.get(target.name()) if isinstance(target, torch._ops.OpOverload) else None
+    return found is not None and found.call is None
 
 
 def _is_gradient(graph: fx.Graph) -> bool:

@@ -492,6 +492,20 @@ def test_as_strided_of_an_input_with_strides_views_its_memory_in_a_capture() -> 
     torch.testing.assert_close(_captured(column)(x.npu().t()).cpu(), column(x.t()))
 
 
+@pytest.mark.xfail(strict=True, reason="layouts-of-inputs of docs/wheel-faults.md")
+def test_a_kernel_that_goes_by_the_address_gets_an_input_with_strides_in_a_capture() -> None:
+    library = torch.library.Library("wheel_faults_layouts", "DEF")
+    library.define("flat(Tensor x) -> Tensor")
+    library.impl("flat", lambda x: x.as_strided((x.numel(),), (1,)).clone(), "CompositeExplicitAutograd")
+    torch.library.register_fake("wheel_faults_layouts::flat", lambda x: x.new_empty(x.numel()), lib=library)
+    x = torch.arange(12.0).reshape(4, 3)
+    try:
+        found = _captured(lambda x: torch.ops.wheel_faults_layouts.flat(x))(x.npu().t())
+        torch.testing.assert_close(found.cpu(), x.flatten())
+    finally:
+        library._destroy()
+
+
 @pytest.mark.parametrize(
     "options",
     [
