@@ -133,6 +133,7 @@ def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
     plain = without_bits(program)
     values = finding.kind in ("value of outputs", "value of arguments")
     values |= finding.kind == "value of gradients" and program.grad
+    values |= finding.kind == "form of outputs" and "is_neg" in finding.message  # it lies in the input
     if finding.mode not in ("ge", "ge_dynamic") or not values or program.operators or plain == program:
         return False
     return not is_right(program, finding.mode) and is_right(plain, finding.mode)
