@@ -52,6 +52,7 @@ def install() -> None:
             f"torch._higher_order_ops.auto_functionalize: lacks {', '.join(lacking)}; expected a torch that was tested (docs/versions.md). Operators that "
             "write to arguments cannot be compiled with this one"
         )
+    mutation.decompose_all_dtypes()
     for package in _PACKAGES:
         for namespace in _copies(package):
             _install(namespace.get("_NpuFxCompiler"), package)
@@ -112,7 +113,7 @@ def _install(compiler: Any, package: str) -> None:
         ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
         if captured and registered:
             ready = _copied(ready)
-            keep_input_layouts(ready, _has_own_kernel)
+            keep_input_layouts(ready)
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
@@ -130,13 +131,6 @@ def has_registered(graph: fx.Graph) -> bool:
         is_mutation(node) or (isinstance(node.target, torch._ops.OpOverload) and node.target.name() in registry)
         for node in graph.nodes
     )
-
-
-def _has_own_kernel(node: fx.Node) -> bool:
-    """Return whether a node calls a registered operator that does not call an aclnn function, which goes by strides."""
-    target = node.args[0] if is_mutation(node) else node.target
-    found = registry.get(target.name()) if isinstance(target, torch._ops.OpOverload) else None
-    return found is not None and found.call is None
 
 
 def _is_gradient(graph: fx.Graph) -> bool:

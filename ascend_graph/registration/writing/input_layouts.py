@@ -7,12 +7,13 @@ an eager call: the values of ``op(w.t())`` are others, without a word.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
+from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing.base_layouts import LayoutError, computed, is_contiguous
 from ascend_graph.registration.writing.mutation import is_mutation
 
@@ -51,17 +52,23 @@ torch.library.register_fake(
 )
 
 
-def keep_input_layouts(module: fx.GraphModule, has_own_kernel: Callable[[fx.Node], bool]) -> None:
+def _has_own_kernel(node: fx.Node) -> bool:
+    """Return whether a node calls a registered operator that does not call an aclnn function, which goes by strides."""
+    target = node.args[0] if is_mutation(node) else node.target
+    found = registry.get(target.name()) if isinstance(target, torch._ops.OpOverload) else None
+    return found is not None and found.call is None
+
+
+def keep_input_layouts(module: fx.GraphModule) -> None:
     """Give inputs that an author's kernel depends on the strides that they were traced with, and then its results.
 
     Inputs that the graph writes keep them by themselves. Strides of symbols that the graph is not given stay as they are.
 
     Args:
         module: The graph, which is changed.
-        has_own_kernel: True of a node that calls an author's kernel.
     """
     graph = module.graph
-    kernels = list(filter(has_own_kernel, graph.nodes))
+    kernels = list(filter(_has_own_kernel, graph.nodes))
     needed: set[fx.Node] = set(kernels)
     for node in reversed(graph.nodes):
         if any(user in needed for user in node.users):

@@ -1,5 +1,5 @@
-// The refusal of reverse-mode differentiation over an author's operator without a gradient. PyTorch warns once in
-// a process, and in a graph not at all: the gradient would be zero.
+// The refusal of reverse-mode differentiation over an author's operator without a gradient. PyTorch warns
+// once in a process, and in a graph not at all: the gradient would be zero.
 #ifndef ASCEND_GRAPH_EAGER_AUTHORS_GRADIENT_H
 #define ASCEND_GRAPH_EAGER_AUTHORS_GRADIENT_H
 
@@ -8,10 +8,11 @@
 namespace ascend_graph::eager {
 
 // For the key Autograd of an operator that its author registered, without a gradient. What a kernel made of
-// ATen's operators returns has the gradient of its parts; other results remember in the backward graph that they
-// come from this operator. Arguments that are written stay as they are: PyTorch's own kernel of custom_op asks
-// for nothing there, and caches are written where parameters require grad.
-inline void remember_author(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+// ATen's operators returns has the gradient of its parts; other results remember in the backward graph that
+// they come from this operator. Arguments that are written stay as they are: PyTorch's own kernel of
+// custom_op asks for nothing there, and caches are written where parameters require grad.
+inline void remember_author(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                            torch::jit::Stack* stack) {
     using namespace torch::autograd;
     const size_t count = op.schema().arguments().size();
     bool differentiable = false;
