@@ -492,6 +492,13 @@ def test_as_strided_of_an_input_with_strides_views_its_memory_in_a_capture() -> 
     torch.testing.assert_close(_captured(column)(x.npu().t()).cpu(), column(x.t()))
 
 
+@pytest.mark.xfail(strict=True, reason="EXEC_NPU_CMD_EXT of docs/wheel-faults.md")
+def test_the_macro_of_extensions_looks_at_the_first_status() -> None:
+    place = Path(torch_npu.__file__).parent / "include/third_party/op-plugin/op_plugin/utils/op_api_common_base.h"
+    _, _, macro = place.read_text().partition("#define EXEC_NPU_CMD_V1_EXT")
+    assert macro.count("workspace_status") > macro.count("auto workspace_status = call(") == 2
+
+
 @pytest.mark.xfail(strict=True, reason="gradients of operators of torch.library in docs/wheel-faults.md")
 def test_a_graph_refuses_a_gradient_of_an_operator_that_has_none() -> None:
     library = torch.library.Library("wheel_faults_gradient", "DEF")
