@@ -1,8 +1,11 @@
-"""Refusal of forward mode over an author's operator: it has no tangent, and without a word that reads as zero.
+"""Refusal of forward mode, and of gradients, over an author's operator that has none: without a word they read as zero.
 
 Operators that are defined here have the kernel of csrc/eager/autograd.h instead. Neither PyTorch's fallback for operators
 without autograd nor the kernel of ``torch.library.custom_op`` asks for tangents. A kernel in C++ below both, at the key
-ADInplaceOrView, does: there tensors still carry tangents, and PyTorch's reverse mode stays as it is.
+ADInplaceOrView, does: there tensors still carry tangents.
+
+PyTorch's fallback warns of a missing gradient once in a process, and in a graph not at all. Where it would be in force, a kernel at
+the key Autograd makes ``backward()`` an error.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 import torch
 from torch._library.custom_ops import OPDEFS
 
+from ascend_graph.autograd.no_gradient import say_so_in_graphs
 from ascend_graph.autograd.register import refuses_itself
 from ascend_graph.compilation import BuildError
 from ascend_graph.dispatch.definition import forget_kernels
@@ -66,17 +70,26 @@ def register_refusal(overload: Any) -> RefusalOfTangents:
     with warnings.catch_warnings():
         # That of torch.library.custom_op counts the versions of what is written, as this one does.
         warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-        registration = library.ascendgraphRefuseTangents(namespace.encode(), name.encode(), _counts_versions(overload))
+        registration = library.ascendgraphRefuseTangents(
+            namespace.encode(), name.encode(), _counts_versions(overload), _lacks_gradient(overload)
+        )
     if registration is None:
         raise AscendGraphError(
             f"{overload.name()}: the kernel that refuses tangents cannot be registered: "
             f"{library.ascendgraphRefusalFailure().decode()}; remove the operator's own kernel at the key {_KEY}"
         )
     forget_kernels(overload)
+    say_so_in_graphs()
     handle = RefusalOfTangents(overload)
     handle._registration = weakref.finalize(handle, library.ascendgraphTakeBackRefusal, registration)
     handle._registration.atexit = False
     return handle
+
+
+def _lacks_gradient(overload: Any) -> bool:
+    """Return whether PyTorch's fallback would stand for the gradient of an operator."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    return not any(has(overload.name(), key) for key in ("Autograd", "AutogradPrivateUse1", "AutogradCPU"))
 
 
 def _counts_versions(overload: Any) -> bool:
@@ -94,7 +107,8 @@ def _library() -> Any:
     except BuildError as error:
         warnings.warn(
             "forward-mode differentiation (torch.func.jvp, torch.autograd.forward_ad) over operators that are registered with "
-            "eager= gives zeros here unless they have backward= or forward=: the kernel that refuses it is not compiled. "
+            "eager= gives zeros here unless they have backward= or forward=, and so do gradients in graphs: the kernels that refuse "
+            "both are not compiled. "
             f"Install a C++ compiler, or run `ascend-graph build` where one is. {error}",
             SilentTangentWarning,
             stacklevel=8,

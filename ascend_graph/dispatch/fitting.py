@@ -11,7 +11,7 @@ import torch
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.form import AttrKind, ExpressionKind
-from ascend_graph.shapes.syntax import Itself, Tensor, ValueOutput, bound_names
+from ascend_graph.shapes.syntax import DimensionGroup, Dims, Itself, Name, Tensor, ValueOutput, bound_names
 from ascend_graph.shapes.unknown import advice
 
 
@@ -117,8 +117,23 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     first = [*tensors.values()][:1]
     required = bool(first) and types[first[0]] == "Tensor"
     needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(listed)
+    _check_groups(relation, kinds, {name: types[n] for name, n in attrs.items()}, refuse)
     given = {name: AttrKind(kind or ExpressionKind.OTHER) for name, kind in kinds.items()}
     return _Fitted(positions, given, attr_positions, optional, of_any_kind, by_position, needed)
+
+
+def _check_groups(
+    relation: Relation, kinds: Mapping[str, Any], types: Mapping[str, str], refuse: Callable[[str], MetaError]
+) -> None:
+    """Check that a group of dimensions, as ``s`` in ``*s``, has the name of no argument but a list of sizes."""
+    shapes = [a.shape for t in (*relation.input_tensors, *relation.output_tensors) for a in t.alternatives]
+    items = [item for shape in shapes if isinstance(shape, Dims) for item in shape.items]
+    groups = {i.value.id for i in items if isinstance(i, DimensionGroup) and isinstance(i.value, Name)}
+    for name in sorted(groups & {n for n, kind in kinds.items() if kind is not ExpressionKind.SIZES}):
+        raise refuse(
+            f"*{name} stands for dimensions, and {name} is an argument of type {types[name]}, which is not a list of sizes; "
+            f"write another name for the dimensions, such as *{name}_dims"
+        )
 
 
 def _fit_output(

@@ -38,13 +38,17 @@ def eager_library() -> CppLibrary:
     return sanitized(replace(library, optimized_always=True))
 
 
+#: Headers of csrc/eager that the kernels of authors' operators include.
+_OF_TANGENTS = ("autograd", "tangents", "versions")
+
+
 def tangent_library() -> CppLibrary:
-    """Return the library of the kernel by which authors' operators refuse forward mode; it is small, and compiles soon."""
+    """Return the library of the kernels by which authors' operators refuse forward mode, and gradients; it compiles soon."""
     sources = source_directory()
     library = torch_library(
         _TANGENTS,
         sorted((sources / "tangents").glob("*.cpp")),
-        headers=[sources / "tangents.h"],
+        headers=[*sorted((sources / "tangents").glob("*.h")), *(sources / f"{name}.h" for name in _OF_TANGENTS)],
     )
     return sanitized(replace(library, optimized_always=True))
 
@@ -82,7 +86,7 @@ def tangent_refusals() -> ctypes.CDLL:
         BuildError: There is no compiler, or it rejects the sources.
     """
     library = ctypes.CDLL(str(_built(tangent_library())))
-    library.ascendgraphRefuseTangents.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_bool)
+    library.ascendgraphRefuseTangents.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_bool, ctypes.c_bool)
     library.ascendgraphRefuseTangents.restype = ctypes.c_void_p
     library.ascendgraphRefusalFailure.restype = ctypes.c_char_p
     library.ascendgraphTakeBackRefusal.argtypes = (ctypes.c_void_p,)

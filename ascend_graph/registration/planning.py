@@ -174,6 +174,12 @@ class _Planner:
             raise RegistrationError(
                 f"{request.op_type}: {request.operator} writes to its arguments; batch= and reduce= are for others"
             )
+        named = [a.name for a in schema.arguments if a.kwarg_only and "Tensor" in str(a.type)]
+        if request.batch is not None and named:
+            raise RegistrationError(
+                f"{request.op_type}: batch= of {request.operator}: torch.vmap maps no keyword-only tensors ({', '.join(named)}); "
+                "make them positional, or leave batch= out"
+            )
         independent = read_independent_dims(request.operator, relation, request.batch or (), request.reduce)
         if request.batch is not None:
             self.changes.batching = HandleChange(lambda: register_batching(self.overload, independent), stacks=False)

@@ -22,7 +22,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"an argument is named 'mode', and the operator writes to an argument", "PyTorch takes no operator that writes and has an argument called mode (W16)"),
     (r"it writes to an argument and returns a list of tensors", "PyTorch takes no operator that writes and returns a list of tensors (W17)"),
     (r"required parameter '(?P<name>\w+)' is null\s+arguments: .*\b(?P=name)=\[\]", "an empty list is a null pointer, which the function refuses where the list is required"),
-    (r"node \w+ \((?P<op>\w+)\): \w+ is DOUBLE; expected FLOAT", "GE's {op} has no DOUBLE"),
+    (r"node \w+ \((?P<op>\w+)\): \w+ is (?P<dtype>DOUBLE|BF16); expected FLOAT", "GE's {op} has no {dtype}"),
     (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
     (r"ValueError: unable to parse expression: unsupported (binOP|function)", "TorchAir has no form for the expression of a size"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),

@@ -85,7 +85,7 @@ PARAMETERS: dict[str, Callable[[Random, Shaped], str]] = {
 
 Line = tuple[str, str]
 
-#: New values with their own memory.
+#: New values with their own memory. ``max_pool1d`` gets a computed one: PyTorch's of the CPU reads a negated tensor without its bit.
 PURE: list[Line] = [
     *(("f", f"torch.{name}({{0}})") for name in (
         "sin", "cos", "tanh", "sigmoid", "relu", "erf", "floor", "ceil", "round", "trunc", "sign", "square", "isnan", "isfinite", "frac",
@@ -136,7 +136,7 @@ PURE: list[Line] = [
     ("n", "torch.select_scatter({0}, {0}.sum({dim}).to({0}.dtype), {dim}, 0)"), ("n", "{0}.new_zeros({0}.shape[0])"), ("n", "{0}.new_full(({0}.shape[-1], 2), {integer})"),
     ("n", "torch.arange({0}.shape[0], device={0}.device)"), ("n", "torch.full(({0}.shape[0],), {number}, device={0}.device)"), ("n", "torch.ones({0}.shape, device={0}.device)"),
     ("f", "torch.nn.functional.one_hot({0}.long().abs() % 4, 4)"), ("n", "torch.eye({0}.shape[-1], device={0}.device)"), ("n", "torch.meshgrid({0}.flatten(), {0}.flatten(), indexing='ij')[1]"),
-    ("n", "torch.cdist({0}.float(), {0}.float(), p=1.0)"), ("f", "F.avg_pool1d({0}.reshape(1, -1, {0}.shape[-1]), 2)"), ("f", "F.max_pool1d({0}.reshape(1, -1, {0}.shape[-1]), 2)"),
+    ("n", "torch.cdist({0}.float(), {0}.float(), p=1.0)"), ("f", "F.avg_pool1d({0}.reshape(1, -1, {0}.shape[-1]), 2)"), ("f", "F.max_pool1d(1 * {0}.reshape(1, -1, {0}.shape[-1]), 2)"),
     ("f", "F.conv1d({0}.reshape(1, -1, {0}.shape[-1]), {0}.reshape(1, -1, {0}.shape[-1])[..., :1])"), ("n", "torch.searchsorted(torch.sort({0}.flatten())[0], {0})"),
     ("n", "torch.isin({0}, {0}.flatten()[:2])"), ("n", "torch.bucketize({0}, {0}.flatten().sort()[0])"), ("n", "torch.diff({0}, dim={dim})"),
     ("f", "F.scaled_dot_product_attention({0}[None, None], {0}[None, None], {0}[None, None])"), ("f", "F.cross_entropy({0}.reshape(-1, {0}.shape[-1]), {0}.reshape(-1, {0}.shape[-1]).argmax(-1))"),

@@ -245,6 +245,7 @@ SCHEMA = "refused(Tensor x, Tensor? b, Tensor[] xs, Tensor(a!) w, int k=1) -> (T
         ("q[n], w -> y[n], w", "q is not an argument; expected one of the tensor arguments: x, b, xs, w"),
         ("k[n], w -> y[n], w", "k is not a tensor argument"),
         ("x[n], w -> y[m], w", "m must be a dimension or an argument; dimensions: n; .*not tensors: k"),
+        ("x[*k], w -> y[*k], w", r"\*k stands for dimensions, and k is an argument of type int, .* such as \*k_dims"),
         ("x[n], w -> y[n], w, z[n]", r"the relation has 3 output\(s\); expected 2"),
         ("x[i][n], w -> y[n], w", r"x is one tensor, not a list; write x\[n\]"),
         ("xs[n], w -> y[n], w", r"xs is a list of tensors; write xs\[i\]\[n\]"),

@@ -229,6 +229,92 @@ def test_a_gradient_of_an_input_with_strides_may_change_its_size(ops: SimpleName
         torch.testing.assert_close(x.grad.cpu(), 3 * numbers(rows, 4).t() ** 2)
 
 
+def _flat(x: T) -> T:
+    """Return the elements in the order of memory, as a kernel does that goes by the address alone."""
+    return x.as_strided((x.numel(),), (1,)).clone()
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[SimpleNamespace]:
+    library = torch.library.Library("captured_raw", "DEF")
+    library.define("flat(Tensor x) -> Tensor")
+    library.define("add(Tensor(a!) total, Tensor x) -> ()")
+    for key in ("CPU", "PrivateUse1"):
+        library.impl("flat", _flat, key)
+        library.impl("add", lambda total, x: (total.add_(_flat(x)), None)[1], key)
+    flat, add = torch.ops.captured_raw.flat.default, torch.ops.captured_raw.add.default
+    registered = [
+        ascend_graph.register_kernel(eager=flat, meta=lambda x: x.new_empty(x.numel())),
+        ascend_graph.register_kernel(eager=add, shape="->"),
+    ]
+    yield SimpleNamespace(flat=flat, add=add)
+    for registration in registered:
+        registration.unregister()
+    library._destroy()
+
+
+def _added(ops: SimpleNamespace, x: T, total: T) -> T:
+    ops.add(total, x)
+    return x * 2
+
+
+def _added_to_a_copy(ops: SimpleNamespace, x: T, total: T) -> T:
+    total = total * 1
+    ops.add(total, x * 3)
+    return total
+
+
+#: Programs of an input with strides and of a tensor with as many elements.
+READ: dict[str, Callable[[SimpleNamespace, T, T], Any]] = {
+    "itself": lambda ops, x, total: ops.flat(x),
+    "computed": lambda ops, x, total: ops.flat(x * 2) + total,
+    "a view": lambda ops, x, total: ops.flat(x.transpose(0, 1)[:2]),
+    "twice": lambda ops, x, total: (ops.flat(x), x + 1, x),
+    "added": _added,
+    "added to a copy": _added_to_a_copy,
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("order", ["transposed", "permuted"])
+@pytest.mark.parametrize("read", READ)
+def test_authors_kernels_get_an_input_with_the_strides_of_eager_calls(
+    raw: SimpleNamespace, read: str, order: str, dynamic: bool
+) -> None:
+    def program(x: T, total: T) -> Any:
+        return READ[read](raw, x, total)
+
+    in_graph = compiled(program, dynamic)
+    for n in range(2):
+        given = ORDERS[order](numbers(4, 6) + n)
+        on_device = ORDERS[order]((numbers(4, 6) + n).npu())
+        totals = [torch.zeros(given.numel()), torch.zeros(given.numel()).npu()]
+        expected, found = tree_leaves(program(given, totals[0])), tree_leaves(in_graph(on_device, totals[1]))
+        for right, value in zip([*expected, totals[0]], [*found, totals[1]], strict=True):
+            torch.testing.assert_close(value.cpu(), right)
+
+
+def test_authors_kernels_get_a_repeated_row_as_one(raw: SimpleNamespace) -> None:
+    strides = []
+    library = torch.library.Library("captured_raw", "FRAGMENT")
+    library.define("row(Tensor x) -> Tensor")
+    library.impl("row", lambda x: (strides.append(x.stride()), x.sum(0))[1], "PrivateUse1")
+    op = ascend_graph.register_kernel(eager=torch.ops.captured_raw.row, shape="x[m, n] -> y[n]")
+    try:
+        found = compiled(lambda x: op.overload(x))(numbers(6).npu().expand(4, 6))
+    finally:
+        op.unregister()
+        library._destroy()
+    torch.testing.assert_close(found.cpu(), numbers(6) * 4)
+    assert set(strides) == {(0, 1)}
+
+
+def test_windows_of_an_input_are_read_from_a_copy(raw: SimpleNamespace) -> None:
+    """They cannot be copied to memory of the same layout."""
+    found = compiled(lambda x: raw.flat(x * 1))(numbers(8).npu().unfold(0, 4, 2))
+    torch.testing.assert_close(found.cpu(), numbers(8).unfold(0, 4, 2).flatten())
+
+
 class _Cached(torch.nn.Module):
     def __init__(self, cache: str) -> None:
         import npugraph_ex.inference  # TorchAir's own captures are not possible after it

@@ -31,6 +31,7 @@ put(Tensor(a!) cache, Tensor x, int? start=None) -> ()
 grow_(Tensor(a!) x, float by=1.) -> Tensor(a!)
 split_rows(Tensor[] xs, int parts) -> Tensor[]
 double(Tensor x) -> Tensor
+scale(Tensor x, *, Tensor w) -> Tensor
 notify(Tensor x) -> ()
 sizes(Tensor x) -> int[]
 """
@@ -67,6 +68,7 @@ KERNELS = {
     "grow_": _grow,
     "split_rows": _split_rows,
     "double": _double,
+    "scale": lambda x, *, w: x * w,
     "notify": _notify,
     "sizes": lambda x: list(x.shape),
 }
@@ -212,6 +214,9 @@ def test_what_registering_refuses_and_keeps(ops: Any) -> None:
     assert ops.sizes(torch.empty(2, 3, device="meta")) == [2, 3]
     with pytest.raises(RegistrationError, match="pass both"):
         register_kernel(eager=ops.quantize, meta="kept")
+    with pytest.raises(RegistrationError, match=r"batch= of kernel_tests::scale: .* keyword-only tensors \(w\); make"):
+        register_kernel(eager=ops.scale, shape="x[*s, d], w[d] -> y[*s, d]", batch=("*s",))
+    register_kernel(eager=ops.scale, shape="x[*s, d], w[d] -> y[*s, d]")
 
 
 ALIASING = {

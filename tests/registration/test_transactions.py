@@ -184,7 +184,7 @@ class Machine(RuleBasedStateMachine):
         name = f"op{next(self.numbers)}"
         self.in_place = kind == "in place"
         self.library.define(f"{name}(Tensor(a!) x) -> Tensor(a!)" if self.in_place else f"{name}(Tensor x) -> Tensor")
-        self.library.impl(name, (lambda x: x.mul_(2)) if self.in_place else (lambda x: x * 2), "PrivateUse1")
+        self.library.impl(name, (lambda x: x.mul_(2)) if self.in_place else (lambda x: x.detach() * 2), "PrivateUse1")
         self.overload = getattr(torch.ops.seq, name).default
         self.base_meta = None
         if kind == "fake":

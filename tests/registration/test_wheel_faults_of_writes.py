@@ -273,3 +273,22 @@ def test_a_copy_of_an_argument_that_is_written_into_a_new_tensor_in_captures() -
         return torch.empty_like(x).copy_(x)
 
     assert_apart(captured(run), numbers(4), numbers(4))
+
+
+@fault("W25: a written part of complex numbers is made again by as_strided of the numbers", "out of bounds")
+def test_a_written_part_of_complex_numbers(ops: SimpleNamespace) -> None:
+    def run(z: T, y: T) -> T:
+        ops.total(z.imag, y)
+        return z + 0
+
+    compiled = torch.compile(run, backend="aot_eager")
+    assert_as_eager(run, compiled, (numbers(3) * (1 + 2j), numbers(3)))
+
+
+@fault("W26: a call that writes stays in a graph with complex numbers", "auto_functionalized_v2 was not removed")
+def test_complex_numbers_next_to_what_is_written_in_captures(ops: SimpleNamespace) -> None:
+    def run(z: T, y: T) -> T:
+        ops.total(y, z)
+        return y + 0
+
+    assert_as_eager(run, captured(run), (numbers(3) * (1 + 0j), numbers(3) * (1 + 0j)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.autograd.register import refuses_itself
 from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.checks.results import CallResult, differences, leaves
 from ascend_graph.checks.tolerances import Tolerances
@@ -60,6 +61,7 @@ class Subject:
         keys = ("AutogradPrivateUse1", "Autograd") if self.device.type != "cpu" else ("AutogradCPU", "Autograd")
         name = self.overload.name()
         gradient = any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
+        gradient = gradient and not refuses_itself(self.overload)
         if self.registered is not None and "gradient" in self.registered.evidence:
             return gradient and not self.registered.evidence["gradient"].startswith("none")
         return gradient or torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")

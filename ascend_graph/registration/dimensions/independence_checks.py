@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from ascend_graph.autograd.register import refuses_itself
 from ascend_graph.binding.dtype_ints import used_as_dtype
 from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference import signature_of
@@ -343,7 +344,9 @@ def _sizes(tensor: torch.Tensor) -> str:
 
 def _differentiable(overload: Any) -> bool:
     keys = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradPrivateUse1")
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key) for key in keys)
+    return not refuses_itself(overload) and any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key) for key in keys
+    )
 
 
 def _compare_gradients(

@@ -24,6 +24,7 @@ from ascend_graph.registration.conversion.returned_inputs import compile_with_re
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
+from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 from ascend_graph.registration.writing.offsets import compute_offsets
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
@@ -51,6 +52,7 @@ def install() -> None:
             f"torch._higher_order_ops.auto_functionalize: lacks {', '.join(lacking)}; expected a torch that was tested (docs/versions.md). Operators that "
             "write to arguments cannot be compiled with this one"
         )
+    mutation.decompose_all_dtypes()
     for package in _PACKAGES:
         for namespace in _copies(package):
             _install(namespace.get("_NpuFxCompiler"), package)
@@ -109,8 +111,10 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
-        if captured and registered and not _is_gradient(graph.graph):
+        if captured and registered:
             ready = _copied(ready)
+            keep_input_layouts(ready)
+        if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_graph, ready, example_inputs)

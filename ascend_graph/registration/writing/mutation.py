@@ -7,6 +7,8 @@ operator. Here they are made for registered ones, because PyTorch's own node mis
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -58,6 +60,31 @@ def written_arguments(schema: torch.FunctionSchema) -> list[torch.Argument]:
     return [a for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
 
 
+#: Attribute of a function that knows calls of these operators.
+_MARK = "_ascend_graph_mutations"
+
+
+def decompose_all_dtypes() -> None:
+    """Make PyTorch's pass decompose calls that write whatever their dtypes are. A second call does nothing.
+
+    It skips nodes with dtypes for which Inductor makes no code, as complex ones, and then fails: ``auto_functionalized_v2 was not
+    removed``. A capture runs the operator's own kernel.
+    """
+    from torch._inductor import pattern_matcher
+
+    name = "fallback_node_due_to_unsupported_type"
+    original = getattr(pattern_matcher, name, None)
+    if original is None or hasattr(original, _MARK):
+        return
+
+    @functools.wraps(original)
+    def falls_back(node: torch.fx.Node, *args: Any, **kwargs: Any) -> bool:
+        return not is_mutation(node) and bool(original(node, *args, **kwargs))
+
+    setattr(falls_back, _MARK, True)
+    setattr(pattern_matcher, name, falls_back)
+
+
 # ------------------------------------------------------------------------------------------------------- making a node
 
 #: Name that PyTorch's rules of the node use for a parameter of their own, next to the operator's arguments.
@@ -66,6 +93,10 @@ _TAKEN = "mode"
 
 class MutationNameError(AscendGraphError, TypeError):
     """Error of an operator that writes and has an argument whose name PyTorch uses."""
+
+
+class MutationOverlapError(AscendGraphError, RuntimeError):
+    """Error of an operator that writes two parts of complex numbers that overlap, in a graph."""
 
 
 class MutationListError(AscendGraphError, TypeError):
@@ -106,6 +137,7 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
             f"{operator}: it writes to an argument and returns a list of tensors, which PyTorch's auto_functionalized_v2 does not take; "
             "expected tensors alone. Return each tensor by itself, or make two operators of it: one that writes, one that returns the list"
         )
+    _check_apart(operator, [t for a in written_arguments(schema) for t in _tensors(values[a.name])])
     bases: list[Any] = []
     for argument in written_arguments(schema):
         value = values.pop(argument.name)
@@ -141,7 +173,8 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
     if tensor is None:
         return {f"{prefix}_base_index": None}
     base = pytorch.get_base(tensor)
-    base = tensor if base is None else base
+    if base is None or not _are_alike(base, tensor):
+        base = tensor
     index = next((n for n, known in enumerate(bases) if known._cdata == base._cdata), len(bases))
     if index == len(bases):
         bases.append(base)
@@ -166,6 +199,32 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
         f"{prefix}_stride": tensor.stride(),
         f"{prefix}_storage_offset": tensor.storage_offset(),
     }
+
+
+def _check_apart(operator: Any, written: Sequence[torch.Tensor]) -> None:
+    """Check that written parts of complex numbers share no element, for each has memory of its own in a graph.
+
+    Raises:
+        MutationOverlapError: They may.
+    """
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    bases = [pytorch.get_base(tensor) for tensor in written]
+    found = [(t if base is None else base, t) for base, t in zip(bases, written, strict=True)]
+    for (base, a), (other, b) in itertools.combinations(found, 2):
+        if base._cdata != other._cdata or a._cdata == b._cdata or all(_are_alike(base, t) for t in (a, b)):
+            continue
+        if not _are_alike(a, b) or not are_apart(layout_of(a), layout_of(b), statically_known_true):
+            raise MutationOverlapError(
+                f"{operator}: it writes two arguments that may share memory, {a.dtype} of size {tuple(a.shape)} and {b.dtype} of size "
+                f"{tuple(b.shape)}, parts of one tensor of {base.dtype}; expected parts that are apart. Pass a clone, and copy_ it back"
+            )
+
+
+def _are_alike(base: torch.Tensor, view: torch.Tensor) -> bool:
+    """Return whether sizes and strides alone make a view of a base: the parts of complex numbers have another dtype."""
+    kinds = ((t.dtype, t.is_conj(), t.is_neg()) for t in (base, view))
+    return next(kinds) == next(kinds)
 
 
 def read_views(written: Sequence[torch.Argument], values: dict[str, Any], bases: Sequence[Any]) -> dict[str, Any]:

@@ -6,31 +6,12 @@ the graph of the gradient refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import fx
 
 from ascend_graph.registration.conversion.returned_inputs import lies_in_an_input
+from ascend_graph.registration.writing import input_layouts  # noqa: F401 - it registers with_stride
 from ascend_graph.registration.writing.base_layouts import LayoutError, computed, is_contiguous
-
-_library = torch.library.Library("ascend_graph", "FRAGMENT")
-_library.define("with_stride(Tensor(a) x, SymInt[] stride) -> Tensor(a)", tags=(torch.Tag.pt2_compliant_tag,))
-
-
-def _with_stride(x: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
-    """Return the tensor, or a copy if it has other strides."""
-    if x.stride() == tuple(stride):
-        return x
-    return torch.empty_strided(x.shape, stride, dtype=x.dtype, device=x.device).copy_(x)
-
-
-_library.impl("with_stride", _with_stride, "CompositeExplicitAutograd")
-torch.library.register_fake(
-    "ascend_graph::with_stride",
-    lambda x, stride: torch.empty_strided(x.shape, stride, dtype=x.dtype, device=x.device),
-    lib=_library,
-)
 
 
 def keep_saved_layouts(module: fx.GraphModule, forward_returns: int) -> None:

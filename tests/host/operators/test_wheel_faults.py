@@ -492,6 +492,41 @@ def test_as_strided_of_an_input_with_strides_views_its_memory_in_a_capture() -> 
     torch.testing.assert_close(_captured(column)(x.npu().t()).cpu(), column(x.t()))
 
 
+@pytest.mark.xfail(strict=True, reason="EXEC_NPU_CMD_EXT of docs/wheel-faults.md")
+def test_the_macro_of_extensions_looks_at_the_first_status() -> None:
+    place = Path(torch_npu.__file__).parent / "include/third_party/op-plugin/op_plugin/utils/op_api_common_base.h"
+    _, _, macro = place.read_text().partition("#define EXEC_NPU_CMD_V1_EXT")
+    assert macro.count("workspace_status") > macro.count("auto workspace_status = call(") == 2
+
+
+@pytest.mark.xfail(strict=True, reason="gradients of operators of torch.library in docs/wheel-faults.md")
+def test_a_graph_refuses_a_gradient_of_an_operator_that_has_none() -> None:
+    library = torch.library.Library("wheel_faults_gradient", "DEF")
+    library.define("plain(Tensor x) -> Tensor")
+    library.impl("plain", lambda x: -x.detach(), "CompositeExplicitAutograd")
+    torch.library.register_fake("wheel_faults_gradient::plain", torch.empty_like, lib=library)
+    x = torch.ones(3, device="npu", requires_grad=True)
+    try:
+        with pytest.raises(RuntimeError, match="gradient|autograd"):
+            _captured(lambda x: torch.ops.wheel_faults_gradient.plain(x) + x)(x).sum().backward()
+    finally:
+        library._destroy()
+
+
+@pytest.mark.xfail(strict=True, reason="layouts-of-inputs of docs/wheel-faults.md")
+def test_a_kernel_that_goes_by_the_address_gets_an_input_with_strides_in_a_capture() -> None:
+    library = torch.library.Library("wheel_faults_layouts", "DEF")
+    library.define("flat(Tensor x) -> Tensor")
+    library.impl("flat", lambda x: x.as_strided((x.numel(),), (1,)).clone(), "CompositeExplicitAutograd")
+    torch.library.register_fake("wheel_faults_layouts::flat", lambda x: x.new_empty(x.numel()), lib=library)
+    x = torch.arange(12.0).reshape(4, 3)
+    try:
+        found = _captured(lambda x: torch.ops.wheel_faults_layouts.flat(x))(x.npu().t())
+        torch.testing.assert_close(found.cpu(), x.flatten())
+    finally:
+        library._destroy()
+
+
 @pytest.mark.parametrize(
     "options",
     [
