@@ -321,7 +321,9 @@ inline void ICachePreLoad(int64_t) {}
 
 // There is one memory, so caches need no care; but code that cares may be waiting for another block.
 template <typename T, CacheLine line, DcciDst destination = DcciDst::CACHELINE_ALL>
-void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {
+void DataCacheCleanAndInvalid(const GlobalTensor<T>& tensor) {
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+        ascendc_host::clean_data_cache(line == CacheLine::SINGLE_CACHE_LINE ? tensor.GetPhyAddr() : nullptr);
     ascendc_host::poll();
 }
 template <typename T, CacheLine line>
