@@ -819,6 +819,9 @@ void run_launch(void* bytes) {
 }
 }  // namespace
 
+// What the device's runtime takes.
+constexpr uint32_t most_blocks = 65535;
+
 void warn_once(const std::string& text) {
     static auto& said = *new std::set<std::string>;
     static auto& mutex = *new std::mutex;
@@ -844,8 +847,10 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
                 .c_str());
         return param_invalid;
     }
-    if (block_count == 0) {
-        ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
+    if (block_count == 0 || block_count > most_blocks) {
+        ascendgraphSetError(param_invalid, format("kernel %s: %u blocks; launch at least 1, and at most %u",
+                                                  kernel, block_count, most_blocks)
+                                               .c_str());
         return param_invalid;
     }
     const size_t front = 1 + Header::of_memory(memory.size());

@@ -119,7 +119,9 @@ class PipeOrder {
         Flag flag{known_[number(from)], where};
         merge(flag.known, known_[number(Pipe::scalar)]);
         flag.known[number(from)] = issued_[number(from)];
-        flags_[{from, to, key}].push_back(flag);
+        auto& set = flags_[{from, to, key}];
+        if (!set.empty() && key < most_events) fail_set(from, to, key, set.back().where, where);
+        set.push_back(flag);
     }
     void wait(Pipe from, Pipe to, uint64_t key, const Where& where) {
         auto& set = flags_[{from, to, key}];
@@ -155,7 +157,7 @@ class PipeOrder {
     // Flags that were set and that nothing waited for.
     void check_flags() const {
         for (const auto& [flag, set] : flags_) {
-            if (set.empty() || flag.key > most_events) continue;
+            if (set.empty() || flag.key >= most_events) continue;
             warn_once(format(
                 "kernel %s: SetFlag<HardEvent::%s_%s>(%llu) without WaitFlag [%s:%d]: it is still set for "
                 "the next kernel, whose waits may end too early",
@@ -185,8 +187,6 @@ class PipeOrder {
         const uint8_t* end;
         Use use;
     };
-    static constexpr uint64_t most_events = 63;  // keys above are addresses of buffers
-
     static void merge(Clocks& into, const Clocks& other) {
         for (size_t i = 0; i < pipes; ++i) into[i] = std::max(into[i], other[i]);
     }
@@ -328,6 +328,14 @@ class PipeOrder {
                  mine.api, writes ? "writes" : "reads", name, to, from, other.api, other.where.file,
                  other.where.line, wrote ? "writes" : "reads", in, which, from, to, from, to,
                  has_queue ? ", or pass the tensor on by EnQue and DeQue of a queue between the two" : ""));
+    }
+    [[noreturn]] void fail_set(Pipe from, Pipe to, uint64_t key, const Where& before,
+                               const Where& where) const {
+        fail(block_, where,
+             format(
+                 "SetFlag<HardEvent::%s_%s>(%llu): the flag is set since [%s:%d], and nothing waited for it: "
+                 "what a device does is not defined. Call WaitFlag between the two, or take another number",
+                 name_of(from), name_of(to), static_cast<unsigned long long>(key), before.file, before.line));
     }
     [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
         try {

@@ -37,6 +37,16 @@ RIGHT = {
         IN + "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID3); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID3);" + DOUBLE + DOUBLED + OUT
     ),
     "queues": QUEUES % "Add(r, q, q, 16);",
+    "numbers of events that the pipe gives": (
+        "const auto kept = pipe.AllocEventID<HardEvent::MTE2_V>(); SetFlag<HardEvent::MTE2_V>(kept);" + IN
+        + "for (int i = 0; i < 12; ++i) {"
+        "const auto other = pipe.AllocEventID<HardEvent::MTE2_V>();"
+        "const auto next = pipe.FetchEventID(HardEvent::MTE2_V);"
+        "SetFlag<HardEvent::MTE2_V>(other); SetFlag<HardEvent::MTE2_V>(next);"
+        "WaitFlag<HardEvent::MTE2_V>(next); WaitFlag<HardEvent::MTE2_V>(other);"
+        "pipe.ReleaseEventID<HardEvent::MTE2_V>(other); }"
+        "WaitFlag<HardEvent::MTE2_V>(kept); pipe.ReleaseEventID<HardEvent::MTE2_V>(kept);" + DOUBLE + DOUBLED + OUT
+    ),
     "one queue through": (
         "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> through; pipe.InitBuffer(through, 1, 256);"
         "auto p = through.AllocTensor<float>(); DataCopy(p, x, 64); through.EnQue(p);"
@@ -128,6 +138,11 @@ HAZARDS = {
     "a part of a result that nothing wrote": (
         IN + IN_DONE + "Add(b, a, a, 40);" + DOUBLED + OUT,
         r"DataCopy reads src, bytes 4256 to 4288 of the .*which nothing wrote",
+    ),
+    "a flag that is set twice": (
+        IN + "SetFlag<HardEvent::MTE2_V>(0); SetFlag<HardEvent::MTE2_V>(0);"
+        "WaitFlag<HardEvent::MTE2_V>(0); WaitFlag<HardEvent::MTE2_V>(0);" + DOUBLE + DOUBLED + OUT,
+        r"SetFlag<HardEvent::MTE2_V>\(0\): the flag is set since \[.*\], and nothing waited for it",
     ),
     "copies to the same place": (
         GOOD + "DataCopy(z, b, 64);",
@@ -326,7 +341,7 @@ def x() -> np.ndarray:
 def test_a_kernel_that_waits_passes(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
     z = np.zeros_like(x)
     assert launch(library, f"right{index}", 1, x, z) == 0, tools.message()
-    if list(RIGHT)[index] in {"flags", "barriers", "intrinsics", "queues"}:
+    if list(RIGHT)[index] in {"flags", "barriers", "intrinsics", "queues", "numbers of events that the pipe gives"}:
         assert (z == 2 * x).all()
 
 

@@ -12,6 +12,9 @@ namespace ascendc_host {
 
 enum class Pipe : uint8_t { scalar, vector, cube, mte1, mte2, mte3, fixpipe, count };
 
+// Flags between two pipes: their numbers are 0 to 7.
+constexpr int most_events = 8;
+
 // Whether this process checks the order of pipes.
 extern bool pipes_are_checked;
 
