@@ -120,7 +120,7 @@ class PipeOrder {
         merge(flag.known, known_[number(Pipe::scalar)]);
         flag.known[number(from)] = issued_[number(from)];
         auto& set = flags_[{from, to, key}];
-        if (!set.empty() && key < most_events) fail_set(from, to, key, set.back().where, where);
+        if (!set.empty() && key < most_events) warn_set(from, to, key, set.back().where, where);
         set.push_back(flag);
     }
     void wait(Pipe from, Pipe to, uint64_t key, const Where& where) {
@@ -329,13 +329,13 @@ class PipeOrder {
                  other.where.line, wrote ? "writes" : "reads", in, which, from, to, from, to,
                  has_queue ? ", or pass the tensor on by EnQue and DeQue of a queue between the two" : ""));
     }
-    [[noreturn]] void fail_set(Pipe from, Pipe to, uint64_t key, const Where& before,
-                               const Where& where) const {
-        fail(block_, where,
-             format(
-                 "SetFlag<HardEvent::%s_%s>(%llu): the flag is set since [%s:%d], and nothing waited for it: "
-                 "what a device does is not defined. Call WaitFlag between the two, or take another number",
-                 name_of(from), name_of(to), static_cast<unsigned long long>(key), before.file, before.line));
+    void warn_set(Pipe from, Pipe to, uint64_t key, const Where& before, const Where& where) const {
+        warn_once(
+            format("kernel %s: SetFlag<HardEvent::%s_%s>(%llu) [%s:%d]: the flag is set since [%s:%d], and "
+                   "nothing waited for it: CANN's documents do not define what a device does. Call WaitFlag "
+                   "between the two, or take another number",
+                   block_.kernel, name_of(from), name_of(to), static_cast<unsigned long long>(key),
+                   where.file, where.line, before.file, before.line));
     }
     [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
         try {

@@ -22,6 +22,19 @@ BROKEN = {
         'ASSERT_MSG(GetBlockIdx() > 7, "%d of %s", 7, "blocks");',
         r"assertion failed: GetBlockIdx\(\) > 7: 7 of blocks",
     ),
+    # destructors
+    "a rule in a destructor": (
+        QUEUE + "struct Last { decltype(q)& of; ~Last() { of.template DeQue<float>(); } }; { Last last{q}; }",
+        r"DeQue: queue VECIN is empty",
+    ),
+    "another rule in a destructor": (
+        QUEUE + "struct Last { decltype(q)& of; ~Last() { of.template DeQue<float>(); } }; Last last{q}; Trap();",
+        r"block [01] of 2: Trap",
+    ),
+    "an exception in a destructor": (
+        QUEUE + "struct Last { ~Last() { [] { throw 7; }(); } }; { Last last; }",
+        r"throws a value that is not a std::exception",
+    ),
     # events
     "an event of a number too large": (
         "SetFlag<HardEvent::MTE2_V>(8);",
