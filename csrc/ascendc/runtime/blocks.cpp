@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -296,6 +297,14 @@ class Runner {
 
     static thread_local Runner* mine;
 
+    // The rule that a block of this thread broke, and the end of a block that cannot go on.
+    static void remember(const Violation& violation) {
+        if (this_run != nullptr && this_run->first.what.empty()) this_run->first = violation;
+    }
+    static void leave() {
+        if (this_run != nullptr) this_run->leave();
+    }
+
   private:
     struct Run;
     static thread_local Run* this_run;
@@ -494,7 +503,7 @@ class Runner {
             block.~Block();
         } else {
             if (this_lock != nullptr) std::exchange(this_lock, nullptr)->unlock();
-            run.failure = describe_end(block, ended);
+            if (!run.is_left) run.failure = describe_end(block, ended);
         }
         if (run.failure.what.empty() && run.restart.type == KernelType::undeclared) return;
         std::lock_guard<std::mutex> lock(mutex_);
@@ -517,7 +526,26 @@ class Runner {
         Violation failure{"", 0};
         Restart restart{KernelType::undeclared};
         std::optional<Where> divided_at{};  // an integer by zero, first
+        Violation first{"", 0};  // rule that was broken first: a destructor may break another after it
+        bool is_left = false;    // from a destructor
 
+        // In std::terminate: no exception leaves a destructor, so the block is left where it is, as after a
+        // fault.
+        void leave() {
+            is_left = true;
+            failure = first;
+            if (failure.what.empty()) {
+                try {
+                    throw;
+                } catch (const Cancelled&) {
+                } catch (const std::exception& error) {
+                    failure = broken(block, error.what());
+                } catch (...) {
+                    failure = broken(block, "throws a value that is not a std::exception");
+                }
+            }
+            ::raise(SIGBUS);
+        }
         // In a signal handler.
         static void divided() {
             if (!this_run->divided_at.has_value()) this_run->divided_at = this_run->block.where;
@@ -615,6 +643,12 @@ thread_local Runner* Runner::mine = nullptr;
 // Initial-exec, for a signal handler reads it.
 __attribute__((tls_model("initial-exec"))) thread_local Runner::Run* Runner::this_run = nullptr;
 
+static const std::terminate_handler terminate_before = std::set_terminate([] {
+    Runner::leave();
+    if (terminate_before != nullptr) terminate_before();
+    std::abort();
+});
+
 // --- the face
 // --------------------------------------------------------------------------------------------------------
 
@@ -656,7 +690,9 @@ std::string name_of(const Block& block) {
 void fail(const std::string& block, const Where& where, const std::string& rule) {
     std::string what = block + ": " + rule;
     if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
-    throw Violation{what, aicore_exception};
+    const Violation violation{what, aicore_exception};
+    Runner::remember(violation);
+    throw violation;
 }
 void fail(const Block& block, const Where& where, const std::string& rule) {
     fail(name_of(block), where, rule);
@@ -819,6 +855,9 @@ void run_launch(void* bytes) {
 }
 }  // namespace
 
+// What the device's runtime takes.
+constexpr uint32_t most_blocks = 65535;
+
 void warn_once(const std::string& text) {
     static auto& said = *new std::set<std::string>;
     static auto& mutex = *new std::mutex;
@@ -844,8 +883,10 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
                 .c_str());
         return param_invalid;
     }
-    if (block_count == 0) {
-        ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
+    if (block_count == 0 || block_count > most_blocks) {
+        ascendgraphSetError(param_invalid, format("kernel %s: %u blocks; launch at least 1, and at most %u",
+                                                  kernel, block_count, most_blocks)
+                                               .c_str());
         return param_invalid;
     }
     const size_t front = 1 + Header::of_memory(memory.size());

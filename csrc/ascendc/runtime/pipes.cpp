@@ -8,9 +8,10 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <tuple>
 
+#include "data_cache.h"
+#include "launch_memory.h"
 #include "pipe_order.h"
 
 namespace ascendc_host {
@@ -68,124 +69,9 @@ bool pipes_are_checked = are_checked_from_the_start;
 static bool unset_reads_are_checked = are_checked_from_the_start;
 static std::atomic<uint64_t> checked_launches{0};
 
-// An instruction that used memory.
-struct Use {
-    uint32_t clock = 0;  // 0: none
-    Pipe pipe = Pipe::scalar;
-    const char* api = "";
-    Where where{"", 0};
-    uint32_t instruction = 0;  // of an OnPipe; 0: not known
-};
-
-// A part of global memory that a block wrote, between two waits for all blocks.
-struct BlockWrite {
-    const uint8_t* begin;
-    const uint8_t* end;
-    uint32_t round;
-    Use use;
-};
-
-// Parts of global memory that a block read between two waits for all blocks; those of one line are joined.
-class BlockReads {
-  public:
-    void add(const uint8_t* begin, const uint8_t* end, uint32_t round, const Use& use) {
-        auto& parts = lines_[{round, use.where.line}];
-        auto at = parts.upper_bound(begin);
-        if (at != parts.begin() && std::prev(at)->second.end >= begin) --at;
-        for (; at != parts.end() && at->first <= end; at = parts.erase(at)) {
-            begin = std::min(begin, at->first);
-            end = std::max(end, at->second.end);
-        }
-        parts[begin] = {end, use};
-    }
-    template <typename Function>
-    void each(const Function& function) const {
-        for (const auto& [line, parts] : lines_)
-            for (const auto& [begin, part] : parts) function(begin, part.end, line.first, part.use);
-    }
-
-  private:
-    struct Part {
-        const uint8_t* end;
-        Use use;
-    };
-    std::map<std::pair<uint32_t, int>, std::map<const uint8_t*, Part>> lines_;  // by round and line
-};
-
-class LaunchMemory {
-  public:
-    void add(const Block& block, const std::vector<BlockWrite>& writes, BlockReads reads) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        readers_.push_back({block.block_idx(), name_of(block), std::move(reads)});
-        for (const BlockWrite& write : writes) {
-            auto& parts = rounds_[write.round];
-            auto at = parts.upper_bound(write.begin);
-            if (at != parts.begin() && std::prev(at)->second.end > write.begin) --at;
-            const uint8_t *begin = write.begin, *end = write.end;
-            for (; at != parts.end() && at->first < write.end; at = parts.erase(at)) {
-                if (at->second.block != block.block_idx()) fail_shared(block, write, at->first, at->second);
-                begin = std::min(begin, at->first);
-                end = std::max(end, at->second.end);
-            }
-            parts[begin] = {end, block.block_idx(), write.use};
-        }
-    }
-    // Of a launch that ended: raises where a block read what another wrote.
-    void check_reads() const {
-        for (const Reader& reader : readers_)
-            reader.reads.each([&](const uint8_t* begin, const uint8_t* end, uint32_t round, const Use& use) {
-                const auto found = rounds_.find(round);
-                if (found == rounds_.end()) return;
-                const auto& parts = found->second;
-                auto at = parts.upper_bound(begin);
-                if (at != parts.begin() && std::prev(at)->second.end > begin) --at;
-                for (; at != parts.end() && at->first < end; ++at)
-                    if (at->second.block != reader.block) fail_read(reader, use, at->second);
-            });
-    }
-
-  private:
-    struct Part {
-        const uint8_t* end = nullptr;
-        int64_t block = 0;
-        Use use;
-    };
-    struct Reader {
-        int64_t block;
-        std::string name;
-        BlockReads reads;
-    };
-    [[noreturn]] static void fail_read(const Reader& reader, const Use& mine, const Part& other) {
-        fail(reader.name, mine.where,
-             format("%s reads global memory that block %lld writes by %s [%s:%d], and neither waits for the "
-                    "other: "
-                    "whether it reads what was there before is chance. Call SyncAll between the two, or give "
-                    "each block "
-                    "memory of its own",
-                    mine.api, static_cast<long long>(other.block), other.use.api, other.use.where.file,
-                    other.use.where.line));
-    }
-    [[noreturn]] static void fail_shared(const Block& block, const BlockWrite& mine, const uint8_t* begin,
-                                         const Part& other) {
-        const uint8_t* const first = std::max(begin, mine.begin);
-        fail(block, mine.use.where,
-             format("%s writes to global memory, %zu bytes of which block %lld writes, too, by %s [%s:%d], "
-                    "and neither "
-                    "waits for the other: which of them stays is chance. Give each block whole blocks of 32 "
-                    "bytes, write "
-                    "the elements that are left with DataCopyPad, or call SyncAll in between",
-                    mine.use.api, static_cast<size_t>(std::min(other.end, mine.end) - first),
-                    static_cast<long long>(other.block), other.use.api, other.use.where.file,
-                    other.use.where.line));
-    }
-    std::mutex mutex_;
-    std::map<uint32_t, std::map<const uint8_t*, Part>> rounds_;  // parts lie apart
-    std::vector<Reader> readers_;
-};
-
 class PipeOrder {
   public:
-    explicit PipeOrder(Block& block) : block_(block) {}
+    explicit PipeOrder(Block& block) : block_(block), cache_(block) {}
 
     Pipe pipe = Pipe::vector;
     bool is_given = false;  // `pipe`, by an OnPipe
@@ -218,17 +104,24 @@ class PipeOrder {
             else
                 meet_local(mine, memory, first, last, written, name);
         };
-        if (memory == Memory::ub && !written && is_source(name)) require_written(mine, begin, end, name);
-        if (row_stride == 0 || row_bytes >= row_stride) return each(from, end);
-        for (const uint8_t* row = begin; row < end; row += row_stride)
+        const bool must_be_written = memory == Memory::ub && !written && is_source(name);
+        if (row_stride == 0 || row_bytes >= row_stride) {
+            if (must_be_written) require_written(mine, begin, end, name);
+            return each(from, end);
+        }
+        for (const uint8_t* row = begin; row < end; row += row_stride) {
+            if (must_be_written) require_written(mine, row, std::min(row + row_bytes, end), name);
             each(row, std::min(row + row_bytes, end));
+        }
     }
 
     void set(Pipe from, Pipe to, uint64_t key, const Where& where) {
         Flag flag{known_[number(from)], where};
         merge(flag.known, known_[number(Pipe::scalar)]);
         flag.known[number(from)] = issued_[number(from)];
-        flags_[{from, to, key}].push_back(flag);
+        auto& set = flags_[{from, to, key}];
+        if (!set.empty() && key < most_events) warn_set(from, to, key, set.back().where, where);
+        set.push_back(flag);
     }
     void wait(Pipe from, Pipe to, uint64_t key, const Where& where) {
         auto& set = flags_[{from, to, key}];
@@ -244,6 +137,7 @@ class PipeOrder {
         reached = issued_[number(from)];
     }
     void wait_for_all_blocks() { ++round_; }
+    void clean_data_cache(const void* at) { cache_.clean(at, round_); }
     // What is written from here on may come after what another block wrote.
     void wait_for_a_block() {
         is_alone_ = false;
@@ -255,10 +149,15 @@ class PipeOrder {
     }
     const std::vector<BlockWrite>& block_writes() const { return block_writes_; }
     BlockReads& block_reads() { return block_reads_; }
+    // What is in it at the kernel's end stays there for all rounds.
+    const DataCache& data_cache() {
+        cache_.clean(nullptr, UINT32_MAX);
+        return cache_;
+    }
     // Flags that were set and that nothing waited for.
     void check_flags() const {
         for (const auto& [flag, set] : flags_) {
-            if (set.empty() || flag.key > most_events) continue;
+            if (set.empty() || flag.key >= most_events) continue;
             warn_once(format(
                 "kernel %s: SetFlag<HardEvent::%s_%s>(%llu) without WaitFlag [%s:%d]: it is still set for "
                 "the next kernel, whose waits may end too early",
@@ -288,8 +187,6 @@ class PipeOrder {
         const uint8_t* end;
         Use use;
     };
-    static constexpr uint64_t most_events = 63;  // keys above are addresses of buffers
-
     static void merge(Clocks& into, const Clocks& other) {
         for (size_t i = 0; i < pipes; ++i) into[i] = std::max(into[i], other[i]);
     }
@@ -349,6 +246,8 @@ class PipeOrder {
     // Of global memory only the block's own writes are kept, whole.
     void meet_global(const Use& mine, const uint8_t* begin, const uint8_t* end, bool written,
                      const char* name) {
+        if (std::strcmp(mine.api, "operator()") != 0)  // may read or write
+            cache_.use(begin, end, written, mine, round_, is_alone_);
         auto at = writes_.upper_bound(begin);
         if (at != writes_.begin() && std::prev(at)->second.end > begin) --at;
         while (at != writes_.end() && at->first < end) {
@@ -379,10 +278,27 @@ class PipeOrder {
         }
         block_writes_.push_back({begin, end, round_, mine});
     }
+    // Raises where nothing wrote a source, or a whole cell of what is copied to global memory: instructions
+    // on tensors may compute more lanes than are used.
     void require_written(const Use& mine, const uint8_t* begin, const uint8_t* end, const char* name) const {
         if (!unset_reads_are_checked) return;
-        if (end - begin < 4 || !std::all_of(begin, end, [](uint8_t byte) { return byte == unset_byte; }))
-            return;
+        const auto is_unset = [](const uint8_t* from, const uint8_t* to) {
+            return std::all_of(from, to, [](uint8_t byte) { return byte == unset_byte; });
+        };
+        if (end - begin >= 4 && is_unset(begin, end)) fail_unset(mine, begin, end, name);
+        if (mine.pipe != Pipe::mte3) return;
+        const auto& cells = cells_[static_cast<size_t>(Memory::ub)];
+        const uint8_t* const start = block_.memory(Memory::ub);
+        auto cell = (static_cast<uint64_t>(begin - start) + cell_bytes - 1) / cell_bytes;
+        for (; start + (cell + 1) * cell_bytes <= end; ++cell) {
+            const uint8_t* const from = start + cell * cell_bytes;
+            const bool is_written = cell < cells.size() && cells[cell].write.clock != 0;
+            if (!is_written && is_unset(from, from + cell_bytes))
+                fail_unset(mine, from, from + cell_bytes, name);
+        }
+    }
+    [[noreturn]] void fail_unset(const Use& mine, const uint8_t* begin, const uint8_t* end,
+                                 const char* name) const {
         fail(block_, mine.where,
              format("%s reads %s, bytes %llu to %llu of the %s, which nothing wrote: a device has there what "
                     "the last "
@@ -413,6 +329,14 @@ class PipeOrder {
                  other.where.line, wrote ? "writes" : "reads", in, which, from, to, from, to,
                  has_queue ? ", or pass the tensor on by EnQue and DeQue of a queue between the two" : ""));
     }
+    void warn_set(Pipe from, Pipe to, uint64_t key, const Where& before, const Where& where) const {
+        warn_once(
+            format("kernel %s: SetFlag<HardEvent::%s_%s>(%llu) [%s:%d]: the flag is set since [%s:%d], and "
+                   "nothing waited for it: CANN's documents do not define what a device does. Call WaitFlag "
+                   "between the two, or take another number",
+                   block_.kernel, name_of(from), name_of(to), static_cast<unsigned long long>(key),
+                   where.file, where.line, before.file, before.line));
+    }
     [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
         try {
             fail(block_, where,
@@ -436,6 +360,7 @@ class PipeOrder {
     uint32_t instruction_ = 0;
     std::vector<BlockWrite> block_writes_;
     BlockReads block_reads_;
+    DataCache cache_;
     uint32_t round_ = 0;
     bool is_alone_ = true;
     std::map<std::pair<const uint8_t*, bool>, const uint8_t*> shown_;  // ends of an instruction's operands
@@ -462,7 +387,8 @@ void end_pipes(const Block& block, LaunchMemory* memory) {
     if (block.pipes == nullptr) return;
     block.pipes->check_flags();
     if (memory != nullptr)
-        memory->add(block, block.pipes->block_writes(), std::move(block.pipes->block_reads()));
+        memory->add(block, block.pipes->block_writes(), std::move(block.pipes->block_reads()),
+                    block.pipes->data_cache());
 }
 void check_reads(const LaunchMemory* memory) {
     if (memory != nullptr) memory->check_reads();
@@ -493,6 +419,9 @@ void set_flag_for_blocks(Pipe from) {
 }
 void wait_for_pipe(Pipe to, Pipe from) {
     if (const auto& pipes = current().pipes) pipes->wait_for(to, from);
+}
+void clean_data_cache(const void* at) {
+    if (const auto& pipes = current().pipes) pipes->clean_data_cache(at);
 }
 
 void OnPipe::begin(Pipe pipe) {

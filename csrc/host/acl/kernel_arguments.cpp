@@ -11,6 +11,7 @@ using namespace ascend_graph::host;
 
 namespace {
 
+constexpr uint32_t most_blocks = 65535;
 constexpr size_t kSlot = 8;  // each argument begins at a multiple of it
 
 aclError refuse(const char* function, const std::string& why) {
@@ -59,7 +60,9 @@ aclError launch(const char* function, const void* handle, uint32_t blocks, aclrt
                 std::shared_ptr<Launched> arguments) {
     const auto kernel = function_of(handle);
     if (kernel == nullptr) return not_a_function(function);
-    if (blocks == 0) return refuse(function, "numBlocks is 0; expected at least 1");
+    if (blocks == 0 || blocks > most_blocks)
+        return refuse(function, "numBlocks is " + std::to_string(blocks) + "; it must be 1 to " +
+                                    std::to_string(most_blocks));
     if (arguments->bytes.size() < kernel->bytes)
         return refuse(function, "the arguments have " + std::to_string(arguments->bytes.size()) +
                                     " bytes; kernel " + kernel->name + " takes " +

@@ -38,6 +38,14 @@ extern "C" __global__ __aicore__ void written(GM_ADDR x, GM_ADDR y, uint32_t cou
     to.SetGlobalBuffer((__gm__ int32_t*)x, 3);
     AscendC::DataCopy(to, local, count);
 }
+extern "C" __global__ __aicore__ void before(GM_ADDR from) {
+    AscendC::GlobalTensor<int32_t> x;
+    x.SetGlobalBuffer((__gm__ int32_t*)from, 16);
+    AscendC::TPipe pipe;
+    AscendC::TBuf<> buffer;
+    pipe.InitBuffer(buffer, 32);
+    AscendC::DataCopy(buffer.Get<int32_t>(), x[-8], 8);
+}
 // What the next launch is told of its arguments.
 extern "C" void know(const void* data, size_t bytes) { ascendc_host::set_arguments({{data, bytes}}); }
 """
@@ -74,6 +82,12 @@ def test_what_lies_behind_is_out_of_bounds(
         f"GetValue: out of bounds: bytes {end} to {end + 4} of the tensor, whose global buffer ends at byte {end}"
         in (tools.message())
     )
+
+
+def test_what_lies_in_front_is_out_of_bounds(library: ctypes.CDLL, tools: Toolkit) -> None:
+    tools.seam.seam_clear()
+    assert launch(library, "before", 1, np.zeros(16, np.int32)) == 507015
+    assert "DataCopy: out of bounds: bytes -32 to 0 of src" in tools.message()
 
 
 def test_the_next_launch_knows_nothing(library: ctypes.CDLL, tools: Toolkit) -> None:

@@ -58,10 +58,11 @@ def test_zero_length_is_nothing(add: ctypes.CDLL) -> None:
     assert (z == 1).all()
 
 
-def test_no_blocks(add: ctypes.CDLL, tools: Toolkit) -> None:
+@pytest.mark.parametrize("blocks", [0, 65536])
+def test_no_blocks_and_too_many(add: ctypes.CDLL, tools: Toolkit, blocks: int) -> None:
     z = np.ones(16, np.float16)
-    assert launch(add, "add_half", 0, z, z, z, 16, 16) == 107000
-    assert tools.message() == "kernel add_half: 0 blocks; launch at least 1"
+    assert launch(add, "add_half", blocks, z, z, z, 16, 16) == 107000
+    assert tools.message() == f"kernel add_half: {blocks} blocks; launch at least 1, and at most 65535"
 
 
 def test_launch_after_fork(add: ctypes.CDLL) -> None:

@@ -37,6 +37,16 @@ RIGHT = {
         IN + "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID3); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID3);" + DOUBLE + DOUBLED + OUT
     ),
     "queues": QUEUES % "Add(r, q, q, 16);",
+    "numbers of events that the pipe gives": (
+        "const auto kept = pipe.AllocEventID<HardEvent::MTE2_V>(); SetFlag<HardEvent::MTE2_V>(kept);" + IN
+        + "for (int i = 0; i < 12; ++i) {"
+        "const auto other = pipe.AllocEventID<HardEvent::MTE2_V>();"
+        "const auto next = pipe.FetchEventID(HardEvent::MTE2_V);"
+        "SetFlag<HardEvent::MTE2_V>(other); SetFlag<HardEvent::MTE2_V>(next);"
+        "WaitFlag<HardEvent::MTE2_V>(next); WaitFlag<HardEvent::MTE2_V>(other);"
+        "pipe.ReleaseEventID<HardEvent::MTE2_V>(other); }"
+        "WaitFlag<HardEvent::MTE2_V>(kept); pipe.ReleaseEventID<HardEvent::MTE2_V>(kept);" + DOUBLE + DOUBLED + OUT
+    ),
     "one queue through": (
         "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> through; pipe.InitBuffer(through, 1, 256);"
         "auto p = through.AllocTensor<float>(); DataCopy(p, x, 64); through.EnQue(p);"
@@ -52,6 +62,10 @@ RIGHT = {
     "rows that another pipe leaves out": (
         "Duplicate(b[8], 0.0f, uint64_t(8), 2, 1, 2);"
         "DataCopy(b, x, DataCopyParams(2, 1, 0, 1));"
+    ),
+    "a block of a result of which an element is written": IN + IN_DONE + "Add(b, a, a, 57);" + DOUBLED + OUT,
+    "lanes that nothing wrote, and that are not copied": (
+        "DataCopy(a, x, 32);" + IN_DONE + "Add(b, a, a, 64);" + DOUBLED + "DataCopy(z, b, 32);"
     ),
     "copies to the same place, one after the other": GOOD + "PipeBarrier<PIPE_MTE3>(); DataCopy(z, b, 64);",
     "sums of copies": (
@@ -121,6 +135,10 @@ HAZARDS = {
         IN + "PipeBarrier<PIPE_ALL>();" + OUT,
         r"DataCopy reads src, bytes \d+ to \d+ of the .*which nothing wrote",
     ),
+    "a part of a result that nothing wrote": (
+        IN + IN_DONE + "Add(b, a, a, 40);" + DOUBLED + OUT,
+        r"DataCopy reads src, bytes 4256 to 4288 of the .*which nothing wrote",
+    ),
     "copies to the same place": (
         GOOD + "DataCopy(z, b, 64);",
         r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of "
@@ -185,6 +203,89 @@ BY_HAND = {
         r"GetValue reads the tensor on pipe S and does not wait for pipe MTE2, on which DataCopy",
     ),
 }  # fmt: skip
+CLEAN = "DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(%s);"
+COPY_IN = "DataCopy(a, z[16], 16); PipeBarrier<PIPE_ALL>();"
+#: What the scalar unit's data cache and copies use, in one block.
+CACHE = {
+    "copied where SetValue wrote": (
+        "z.SetValue(17, 1.0f);" + COPY_IN,
+        r"DataCopy reads global memory, of which SetValue \[.*\] left bytes in the data cache",
+    ),
+    "copied after a clean": ("z.SetValue(17, 1.0f);" + CLEAN % "z[17]" + COPY_IN, ""),
+    "copied after a clean of all": (
+        "z.SetValue(17, 1.0f);" + CLEAN.replace("SINGLE_CACHE_LINE", "ENTIRE_DATA_CACHE") % "z" + COPY_IN,
+        "",
+    ),
+    "copied after a clean of another line": (
+        "z.SetValue(17, 1.0f);" + CLEAN % "z" + COPY_IN,
+        r"DataCopy reads global memory, of which SetValue",
+    ),
+    "copied from other bytes of the line": ("z.SetValue(17, 1.0f); DataCopy(a, z[24], 8);", ""),
+    "copied over a changed line": (
+        "z.SetValue(17, 1.0f); DataCopy(z[24], b, 8);",
+        r"DataCopy writes global memory, of which SetValue \[.*\] left a line in the data cache",
+    ),
+    "copied to another line": ("z.SetValue(17, 1.0f); DataCopy(z[32], b, 8);", ""),
+    "read again after a copy": (
+        "if (z.GetValue(20) < 9.0f) { DataCopy(z[16], b, 8); PipeBarrier<PIPE_ALL>(); } z.SetValue(0, z.GetValue(17));",
+        r"GetValue reads global memory that DataCopy \[.*\] wrote after the scalar unit had its line of 64 bytes",
+    ),
+    "read again after a copy and a clean": (
+        "if (z.GetValue(20) < 9.0f) { DataCopy(z[16], b, 8); PipeBarrier<PIPE_ALL>(); }"
+        + CLEAN % "z[16]" + "z.SetValue(0, z.GetValue(17));",
+        "",
+    ),
+    "read again what was not copied": (
+        "if (z.GetValue(20) < 9.0f) { DataCopy(z[16], b, 8); PipeBarrier<PIPE_ALL>(); } z.SetValue(0, z.GetValue(25));",
+        "",
+    ),
+    "first read after a copy": ("DataCopy(z[16], b, 8); PipeBarrier<PIPE_ALL>(); z.SetValue(0, z.GetValue(17));", ""),
+    "changed next to a copy": (
+        "if (z.GetValue(20) < 9.0f) { DataCopy(z[16], b, 8); PipeBarrier<PIPE_ALL>(); } z.SetValue(24, 1.0f);",
+        r"SetValue changes a line of 64 bytes of global memory that the data cache had before DataCopy",
+    ),
+}  # fmt: skip
+#: What the data caches of two blocks hold.
+CACHES = {
+    "lines of their own": ("z.SetValue(block * 16, 1.0f);", ""),
+    "elements of one line": (
+        "z.SetValue(block, 1.0f);",
+        r"SetValue changes a line of 64 bytes of global memory to which block [01] writes, too, by SetValue",
+    ),
+    "elements of one line, cleaned": ("z.SetValue(block, 1.0f);" + CLEAN % "z", r"SetValue changes a line of 64 bytes"),
+    "one line, in turn": (
+        "if (block == 0) { z.SetValue(0, 1.0f);" + CLEAN % "z" + "} SyncAll<true>();"
+        "if (block == 1) z.SetValue(1, 1.0f);",
+        "",
+    ),
+    "one line, in turn and not cleaned": (
+        "if (block == 0) z.SetValue(0, 1.0f); SyncAll<true>(); if (block == 1) z.SetValue(1, 1.0f);",
+        r"block 0 of 2: SetValue changes a line .* block 1 writes, too, by SetValue",
+    ),
+    "a copy into the other's line": (
+        "if (block == 0) z.SetValue(0, 1.0f); else DataCopy(z[8], b, 8);",
+        r"block 0 of 2: SetValue changes a line .* block 1 writes, too, by DataCopy",
+    ),
+    "what the other set before all wait": (
+        "if (block == 0) z.SetValue(0, 1.0f); SyncAll<true>(); if (block == 1) DataCopy(a, z, 16);",
+        r"DataCopy reads global memory that block 0 left in the data cache of its scalar unit by SetValue",
+    ),
+    "what the other set and cleaned before all wait": (
+        "if (block == 0) { z.SetValue(0, 1.0f);" + CLEAN % "z" + "} SyncAll<true>();"
+        "if (block == 1) DataCopy(a, z, 16);",
+        "",
+    ),
+    "what was read before the other wrote": (
+        "float was = 0; if (block == 1) was = z.GetValue(9); if (block == 0) DataCopy(z, b, 8); SyncAll<true>();"
+        "if (block == 1) z.SetValue(32, was + z.GetValue(1));",
+        r"GetValue reads global memory that block 0 wrote by DataCopy \[.*\] after the scalar unit had its line",
+    ),
+    "what was read before the other wrote, and cleaned": (
+        "float was = 0; if (block == 1) was = z.GetValue(9); if (block == 0) DataCopy(z, b, 8); SyncAll<true>();"
+        "if (block == 1) {" + CLEAN % "z" + "z.SetValue(32, was + z.GetValue(1)); }",
+        "",
+    ),
+}  # fmt: skip
 ENTRY = """
 extern "C" __global__ __aicore__ void %s(GM_ADDR from, GM_ADDR to) {
     TPipe pipe; TBuf<> space; pipe.InitBuffer(space, 8192);
@@ -200,6 +301,9 @@ def _source() -> str:
     kernels += [ENTRY % (f"hazard{i}", code) for i, (code, _) in enumerate(HAZARDS.values())]
     kernels += [ENTRY % (f"by_hand{i}", code) for i, (code, _) in enumerate(BY_HAND.values())]
     kernels += [ENTRY % (f"blocks{i}", FILL + code) for i, (code, _) in enumerate(BLOCKS.values())]
+    kernels += [ENTRY % (f"cache{i}", FILL + code) for i, (code, _) in enumerate(CACHE.values())]
+    kernels += [ENTRY % (f"caches{i}", FILL + code) for i, (code, _) in enumerate(CACHES.values())]
+    kernels.append(ENTRY % ("set_twice", IN + IN_DONE.replace("; ", "; " + IN_DONE, 1) + DOUBLE + DOUBLED + OUT))
     kernels.append(ENTRY % ("unpaired", GOOD + "SetFlag<HardEvent::MTE3_V>(5);"))
     return '#include "kernel_operator.h"\nusing namespace AscendC;\n' + "".join(kernels)
 
@@ -233,7 +337,7 @@ def x() -> np.ndarray:
 def test_a_kernel_that_waits_passes(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
     z = np.zeros_like(x)
     assert launch(library, f"right{index}", 1, x, z) == 0, tools.message()
-    if list(RIGHT)[index] in {"flags", "barriers", "intrinsics", "queues"}:
+    if list(RIGHT)[index] in {"flags", "barriers", "intrinsics", "queues", "numbers of events that the pipe gives"}:
         assert (z == 2 * x).all()
 
 
@@ -276,6 +380,39 @@ def test_blocks_that_write(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, 
     code, expected = launch(library, f"blocks{index}", 2, x, np.zeros_like(x)), list(BLOCKS.values())[index][1]
     assert (code == 507015) == bool(expected), tools.message()
     assert re.search(expected, tools.message()), tools.message()
+
+
+def _in_whole_lines(count: int) -> np.ndarray:
+    """Return zeros that begin a line of 64 bytes, as device memory does."""
+    space = np.zeros(count + 16, np.float32)
+    begin = -space.ctypes.data % 64 // 4
+    return space[begin : begin + count]
+
+
+@pytest.mark.parametrize("index", range(len(CACHE)), ids=list(CACHE))
+@pytest.mark.usefixtures("checked")
+def test_the_data_cache_of_the_scalar_unit(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
+    code, expected = launch(library, f"cache{index}", 1, x, _in_whole_lines(COUNT)), list(CACHE.values())[index][1]
+    assert (code == 507015) == bool(expected), tools.message()
+    assert re.search(expected, tools.message()), tools.message()
+
+
+@pytest.mark.parametrize("index", range(len(CACHES)), ids=list(CACHES))
+@pytest.mark.usefixtures("checked")
+def test_the_data_caches_of_two_blocks(library: ctypes.CDLL, tools: Toolkit, x: np.ndarray, index: int) -> None:
+    code, expected = launch(library, f"caches{index}", 2, x, _in_whole_lines(COUNT)), list(CACHES.values())[index][1]
+    assert (code == 507015) == bool(expected), tools.message()
+    assert re.search(expected, tools.message()), tools.message()
+
+
+@pytest.mark.usefixtures("checked")
+def test_a_flag_that_is_set_twice(library: ctypes.CDLL, x: np.ndarray, capfd: pytest.CaptureFixture[str]) -> None:
+    """Published kernels do it and are right, though the documents do not say so."""
+    assert launch(library, "set_twice", 1, x, np.zeros_like(x)) == 0
+    assert re.search(
+        r"kernel set_twice: SetFlag<HardEvent::MTE2_V>\(0\) \[.*\]: the flag is set since \[.*kernel.asc:\d+\]",
+        capfd.readouterr().err,
+    )
 
 
 @pytest.mark.usefixtures("checked")

@@ -22,6 +22,32 @@ BROKEN = {
         'ASSERT_MSG(GetBlockIdx() > 7, "%d of %s", 7, "blocks");',
         r"assertion failed: GetBlockIdx\(\) > 7: 7 of blocks",
     ),
+    # destructors
+    "a rule in a destructor": (
+        QUEUE + "struct Last { decltype(q)& of; ~Last() { of.template DeQue<float>(); } }; { Last last{q}; }",
+        r"DeQue: queue VECIN is empty",
+    ),
+    "another rule in a destructor": (
+        QUEUE + "struct Last { decltype(q)& of; ~Last() { of.template DeQue<float>(); } }; Last last{q}; Trap();",
+        r"block [01] of 2: Trap",
+    ),
+    "an exception in a destructor": (
+        QUEUE + "struct Last { ~Last() { [] { throw 7; }(); } }; { Last last; }",
+        r"throws a value that is not a std::exception",
+    ),
+    # events
+    "an event of a number too large": (
+        "SetFlag<HardEvent::MTE2_V>(8);",
+        r"SetFlag: the number of the event is 8; it must be 0 to 7",
+    ),
+    "an event without a number": (
+        "WaitFlag<HardEvent::MTE2_V>(INVALID_TEVENTID);",
+        r"WaitFlag: the number of the event is -1; it must be 0 to 7",
+    ),
+    "numbers of events that are never released": (
+        "for (int i = 0; i < 9; ++i) pipe.AllocEventID<HardEvent::MTE2_V>();",
+        r"AllocEventID: all 8 numbers of the event are in use",
+    ),
     # queues
     "never freed": (
         QUEUE + "auto a = q.AllocTensor<float>();",

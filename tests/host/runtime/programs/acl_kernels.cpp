@@ -73,6 +73,8 @@ int main(int, char** argv) {
     aclmdlRI model = nullptr;
     CHECK(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL) == 0);
     CHECK(aclrtLaunchKernelWithHostArgs(kernel, 1, stream, nullptr, &bytes, sizeof(bytes), nullptr, 0) == 0);
+    for (const uint32_t blocks : {0u, 65536u})
+        CHECK(aclrtLaunchKernel(kernel, blocks, &bytes, sizeof(bytes), stream) == 107000);
     CHECK(aclmdlRICaptureEnd(stream, &model) == 0 && x[0] == 220.75F && aclrtBinaryUnLoad(binary) == 0);
     for (int i = 0; i < 2; ++i) CHECK(aclmdlRIExecuteAsync(model, stream) == 0);
     CHECK(aclrtSynchronizeStream(stream) == 0 && x[0] == 240.75F && aclmdlRIDestroy(model) == 0);

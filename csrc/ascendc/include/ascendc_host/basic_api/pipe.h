@@ -703,6 +703,7 @@ class TPipe {
     void Reset() {
         allocator_.retire();
         for (auto& range : ranges_) range.used = 0;
+        events_in_use_.fill(0);
         if (__builtin_expect(ascendc_host::pipes_are_checked, 0)) ascendc_host::wait_for_all_pipes();
     }
     void Destroy() { Reset(); }
@@ -744,18 +745,24 @@ class TPipe {
                  where);
     }
 
-    // Events order pipes on the device. The host runs everything in order, so any identifier does.
+    // The numbers of an event that are free; FetchEventID leaves the number free.
     template <HardEvent event>
-    TEventID AllocEventID() {
-        return next_event_++ % 8;
+    TEventID AllocEventID(Where where = Where()) {
+        const TEventID id = free_event(event, "AllocEventID", where);
+        events_in_use_[static_cast<size_t>(event)] |= 1u << id;
+        return id;
     }
     template <HardEvent event>
-    void ReleaseEventID(TEventID) {}
-    template <HardEvent event>
-    TEventID FetchEventID() {
-        return 0;
+    void ReleaseEventID(TEventID id) {
+        events_in_use_[static_cast<size_t>(event)] &= ~(1u << id);
     }
-    TEventID FetchEventID(HardEvent) { return 0; }
+    template <HardEvent event>
+    TEventID FetchEventID(Where where = Where()) {
+        return free_event(event, "FetchEventID", where);
+    }
+    TEventID FetchEventID(HardEvent event, Where where = Where()) {
+        return free_event(event, "FetchEventID", where);
+    }
 
     template <TPosition pos, typename T>
     LocalTensor<T> GetAbsAddr(int32_t offset, int32_t size, Where where = Where()) const {
@@ -780,6 +787,16 @@ class TPipe {
         active() = this;
         Reset();
     }
+    TEventID free_event(HardEvent event, const char* api, const Where& where) const {
+        const uint32_t in_use = events_in_use_.at(static_cast<size_t>(event));
+        for (TEventID id = 0; id < ascendc_host::most_events; ++id)
+            if ((in_use >> id & 1) == 0) return id;
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format(
+                "%s: all %d numbers of the event are in use; call ReleaseEventID for one first", api,
+                ascendc_host::most_events));
+    }
     template <typename T>
     GlobalTensor<T> spilled(const char* api, int32_t offset, const Where& where) {
         ascendc_host::Block& block = ascendc_host::enter(where);
@@ -800,7 +817,7 @@ class TPipe {
     }
     std::array<detail::Allocator::Range, static_cast<size_t>(ascendc_host::Memory::count)> ranges_;
     detail::Allocator allocator_;
-    TEventID next_event_ = 0;
+    std::array<uint32_t, static_cast<size_t>(HardEvent::MAX)> events_in_use_{};
     GlobalTensor<uint8_t> spill_;
 };
 

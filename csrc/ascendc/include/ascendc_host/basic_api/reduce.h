@@ -235,6 +235,33 @@ void store_extreme(const char* api, const LocalTensor<T>& dst, const std::vector
     keep(kept, to[0]);
     kept.index = unknown_index;
 }
+// Space for what the repeats of a reduction give, as the documents size it: `each` elements a repeat, with an
+// index also what later rounds give. dav-3510 uses none, and one repeat needs none.
+template <typename T>
+uint64_t reduction_space(int64_t repeats, int64_t each, bool with_index) {
+    constexpr int64_t block = 32 / sizeof(T);
+    const auto in_blocks = [](int64_t count) { return uint64_t((count + block - 1) / block * block); };
+    int64_t given = repeats * each;
+    uint64_t space = in_blocks(given);
+    if (!with_index) return space;
+    do {
+        given = (given + lanes_of<T>() - 1) / lanes_of<T>() * each;
+        space += in_blocks(given);
+    } while (given > each);
+    return space;
+}
+// After a reduction nothing can be told of its space: on a device intermediate results are there.
+template <typename T>
+void use_reduction_space(const char* api, const LocalTensor<T>& space, int64_t repeats, int64_t each,
+                         bool with_index, const Where& where) {
+#if __NPU_ARCH__ != 3510
+    if (repeats <= 1) return;
+    const uint64_t bytes = reduction_space<T>(repeats, each, with_index) * sizeof(T);
+    std::memset(vector_operand(space, bytes, api, "sharedTmpBuffer", where), 0xa5, bytes);
+#else
+    (void)api, (void)space, (void)repeats, (void)each, (void)with_index, (void)where;
+#endif
+}
 template <typename T>
 std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, int64_t count,
                                     const Where& where) {
@@ -344,35 +371,38 @@ void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32
     WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, where);
 }
 template <typename T, typename Lanes>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
-               int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {
+void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
+               Lanes mask, int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
-    detail::store_sum(
-        dst,
-        detail::all_active("ReduceSum", src,
-                           detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),
-                           repeatTime, srcRepStride, positions, where),
-        false, where);
+    const auto values = detail::all_active(
+        "ReduceSum", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),
+        repeatTime, srcRepStride, positions, where);
+    detail::use_reduction_space("ReduceSum", sharedTmpBuffer, repeatTime, 1, false, where);
+    detail::store_sum(dst, values, false, where);
 }
 template <typename T, typename Lanes>
-void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
-               int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {
+void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
+               Lanes mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,
+               Where where = Where()) {
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
     const auto values = detail::all_active(
         "ReduceMax", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMax", where),
         repeatTime, srcRepStride, positions, where);
+    detail::use_reduction_space("ReduceMax", sharedTmpBuffer, repeatTime, 2, calIndex, where);
     detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, &positions, calIndex, where);
 }
 template <typename T, typename Lanes>
-void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
-               int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {
+void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
+               Lanes mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,
+               Where where = Where()) {
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
     const auto values = detail::all_active(
         "ReduceMin", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMin", where),
         repeatTime, srcRepStride, positions, where);
+    detail::use_reduction_space("ReduceMin", sharedTmpBuffer, repeatTime, 2, calIndex, where);
     detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, &positions, calIndex, where);
 }
 
@@ -380,24 +410,28 @@ void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
 // -----------------------------------------------------------------------------------------------------
 
 template <typename T, bool isSetMask = true>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,  // not used
                const int32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::store_sum(dst, detail::first_elements("ReduceSum", src, count, where), true, where);
 }
 template <typename T>
-void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                const int32_t count, bool calIndex = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::store_extreme<ReduceType::MAX>(
-        "ReduceMax", dst, detail::first_elements("ReduceMax", src, count, where), nullptr, calIndex, where);
+    const auto values = detail::first_elements("ReduceMax", src, count, where);
+    detail::use_reduction_space("ReduceMax", sharedTmpBuffer, count / detail::lanes_of<T>(), 2, calIndex,
+                                where);
+    detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, nullptr, calIndex, where);
 }
 template <typename T>
-void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                const int32_t count, bool calIndex = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::store_extreme<ReduceType::MIN>(
-        "ReduceMin", dst, detail::first_elements("ReduceMin", src, count, where), nullptr, calIndex, where);
+    const auto values = detail::first_elements("ReduceMin", src, count, where);
+    detail::use_reduction_space("ReduceMin", sharedTmpBuffer, count / detail::lanes_of<T>(), 2, calIndex,
+                                where);
+    detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, nullptr, calIndex, where);
 }
 
 // --- the registers of the last reduction

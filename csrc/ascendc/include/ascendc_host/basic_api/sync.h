@@ -125,11 +125,19 @@ constexpr PipePair events[] = {
 static_assert(sizeof(events) / sizeof(*events) == static_cast<size_t>(HardEvent::MAX),
               "each HardEvent has its two pipes");
 
+inline void check_event(const char* api, int64_t id, const Where& where) {
+    if (__builtin_expect(id >= 0 && id < ascendc_host::most_events, 1)) return;
+    ascendc_host::fail(ascendc_host::current(), where,
+                       ascendc_host::format("%s: the number of the event is %lld; it must be 0 to %d", api,
+                                            static_cast<long long>(id), ascendc_host::most_events - 1));
+}
 inline void set_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
+    check_event("SetFlag", id, where);
     if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
         ascendc_host::set_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
 }
 inline void wait_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
+    check_event("WaitFlag", id, where);
     if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
         ascendc_host::wait_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
 }
@@ -321,7 +329,9 @@ inline void ICachePreLoad(int64_t) {}
 
 // There is one memory, so caches need no care; but code that cares may be waiting for another block.
 template <typename T, CacheLine line, DcciDst destination = DcciDst::CACHELINE_ALL>
-void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {
+void DataCacheCleanAndInvalid(const GlobalTensor<T>& tensor) {
+    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
+        ascendc_host::clean_data_cache(line == CacheLine::SINGLE_CACHE_LINE ? tensor.GetPhyAddr() : nullptr);
     ascendc_host::poll();
 }
 template <typename T, CacheLine line>

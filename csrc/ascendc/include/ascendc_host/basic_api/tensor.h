@@ -426,10 +426,10 @@ class GlobalTensor {
         const bool by_allocation = limit_ == allocation_;
         ascendc_host::fail(
             block, where,
-            ascendc_host::format(
-                "%s: out of bounds: bytes %llu to %llu of %s, whose %s ends at byte %llu", api,
-                static_cast<unsigned long long>(begin), static_cast<unsigned long long>(begin + bytes), name,
-                by_allocation ? "allocation" : "global buffer", static_cast<unsigned long long>(limit_)));
+            ascendc_host::format("%s: out of bounds: bytes %lld to %lld of %s, whose %s ends at byte %llu",
+                                 api, static_cast<long long>(begin), static_cast<long long>(begin + bytes),
+                                 name, by_allocation ? "allocation" : "global buffer",
+                                 static_cast<unsigned long long>(limit_)));
     }
 
     T* data_ = nullptr;

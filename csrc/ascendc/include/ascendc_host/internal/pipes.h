@@ -12,6 +12,9 @@ namespace ascendc_host {
 
 enum class Pipe : uint8_t { scalar, vector, cube, mte1, mte2, mte3, fixpipe, count };
 
+// Flags between two pipes: their numbers are 0 to 7.
+constexpr int most_events = 8;
+
 // Whether this process checks the order of pipes.
 extern bool pipes_are_checked;
 
@@ -30,6 +33,8 @@ void wait_for_all_pipes();
 void set_flag_for_blocks(Pipe from);
 // `to` waits for all that `from` was given before: what the processor does without a flag.
 void wait_for_pipe(Pipe to, Pipe from);
+// The scalar unit's data cache gives back the line at an address of global memory; all lines for null.
+void clean_data_cache(const void* at);
 
 // While it lives, what API functions touch is the work of one instruction of a pipe, row after row where
 // `rows` says so.
