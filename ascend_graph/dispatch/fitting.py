@@ -79,15 +79,7 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
         if tensor.name not in tensors:
             what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
             raise refuse(f"{tensor.name} {what}; expected one of the tensor arguments: {', '.join(tensors) or 'none'}")
-        type_ = types[tensors[tensor.name]]
-        if type_ not in _TENSORS:
-            raise refuse(f"{tensor.name} is a {type_}; {_NESTED}")
-        is_list = _is_list(type_)
-        bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
-        if is_list and tensor.index is None and not bare:
-            raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")
-        if not is_list and tensor.index is not None:
-            raise refuse(f"{tensor.name} is one tensor, not a list; write {tensor.name}{tensor.alternatives[-1].shape}")
+        _fit_input(tensor, types[tensors[tensor.name]], refuse)
     unknown = relation.free_names - others.keys()
     if unknown:
         dims = sorted({name for t in relation.input_tensors for name in bound_names(t)})
@@ -120,6 +112,18 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
     _check_groups(relation, kinds, {name: types[n] for name, n in attrs.items()}, refuse)
     given = {name: AttrKind(kind or ExpressionKind.OTHER) for name, kind in kinds.items()}
     return _Fitted(positions, given, attr_positions, optional, of_any_kind, by_position, needed)
+
+
+def _fit_input(tensor: Tensor, type_: str, refuse: Callable[[str], MetaError]) -> None:
+    """Raise if a tensor of the relation is a list and its argument is not one, or the reverse."""
+    if type_ not in _TENSORS:
+        raise refuse(f"{tensor.name} is a {type_}; {_NESTED}")
+    shape = tensor.alternatives[-1].shape
+    bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
+    if _is_list(type_) and tensor.index is None and not bare:
+        raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{shape}")
+    if not _is_list(type_) and tensor.index is not None:
+        raise refuse(f"{tensor.name} is one tensor, not a list; write {tensor.name}{shape}")
 
 
 def _check_groups(
