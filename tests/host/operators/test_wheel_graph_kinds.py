@@ -107,6 +107,17 @@ def test_a_compiled_function_with_dropout_is_checkpointed_from_outside(mode: Any
     torch.testing.assert_close(x.grad, y.detach())
 
 
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="meta-functions-of-cpu-tensors of docs/wheel-faults.md")
+def test_fake_tensors_of_the_cpu_are_as_the_cpu_has_them() -> None:
+    import torchair
+
+    torchair.get_npu_backend()
+    _, mask = torch.native_dropout(torch.ones(64), 0.5, True)
+    with FakeTensorMode():
+        _, fake = torch.native_dropout(torch.ones(64), 0.5, True)
+    assert fake.shape == mask.shape
+
+
 @pytest.mark.xfail(strict=True, raises=RuntimeError, reason="part-of-a-conjugated-input of docs/wheel-faults.md")
 @pytest.mark.parametrize("part", [torch.real, torch.imag])
 def test_a_part_of_a_conjugated_input_in_a_capture(part: Program) -> None:
