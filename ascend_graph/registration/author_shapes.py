@@ -38,7 +38,7 @@ _SIZES = (
     (256, 512, 1024, 2048, 520, 4096),
 )
 #: Highest number of attr settings compared, and highest number of calls.
-_MOST_SETTINGS, _MOST_CALLS = 6, 30
+_MOST_SETTINGS, _MOST_CALLS = 6, 60
 _PLAIN: Mapping[AttrType, Any] = {
     AttrType.INT: 1,
     AttrType.FLOAT: 1.0,
@@ -159,7 +159,8 @@ def _calls(
     optional = [names.get(p.name, p.name) for p in prototype.inputs if p.kind is ParameterKind.OPTIONAL]
     for attrs in settings:
         named = {names.get(n, n): v for n, v in attrs.items()}
-        for number, sizes in enumerate(_SIZES):
+        for number in range(2 * len(_SIZES)):
+            sizes = _SIZES[number % len(_SIZES)]
             try:
                 found = sample(relation, named, random.Random(number), sizes=sizes, dtypes=("float32",), tries=10)
             except (RelationSampleError, RelationError):

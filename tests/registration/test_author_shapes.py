@@ -85,7 +85,7 @@ def test_a_relation_that_contradicts_infer_shape_is_refused_with_both_answers(an
     assert wrong.startswith(
         "RegistrationError: JudgedHalf: the relation x[*s, d] -> y[*s, d] contradicts the InferShape"
     )
-    assert "of x[24, 16, 8] the relation makes y[24, 16, 8], the package y[24, 16, 4]" in wrong
+    assert re.search(r"of x(\[.*\d\]) the relation makes y\1, the package y\[.*\d\]", wrong)
     assert function is None
     assert copy is None  # its author has none
 

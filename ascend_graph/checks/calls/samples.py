@@ -348,8 +348,8 @@ def _tensor(shape: Sequence[int], dtype: torch.dtype, generator: torch.Generator
 def drawn(drawer: SampleGenerator, count: int) -> list[Sample]:
     """Draw calls that vary one property after another, the most important first.
 
-    The order is: all inputs and defaults; every attr with another value; every optional tensor absent; random calls; sizes
-    of 0 and 1; every dtype; each attr with each of its special values.
+    The order is: all inputs and defaults; every attr with another value; every optional tensor absent; sizes of 2 and 3; random
+    calls; sizes of 0 and 1; every dtype; each attr with each of its special values.
     """
     made = [drawer.draw(0, "defaults", absent=[], plain=True)]
     others = {a.name: drawer.others(a) for a in drawer.arguments if not is_tensor(a)}
@@ -359,6 +359,7 @@ def drawn(drawer: SampleGenerator, count: int) -> list[Sample]:
     made += [drawer.draw(2, f"without {name}", absent=[name], plain=True) for name in optional]
     if len(optional) > 1:
         made.append(drawer.draw(2, "without what is optional", absent=optional, plain=True))
+    made.append(drawer.draw(9, "sizes of 2 and 3", sizes=(2, 3), plain=True))  # of which a shard has one row
     made += [drawer.draw(10 + number) for number in range(count)]
     for number, sizes in enumerate(((0,), (0, 3), (0, 1, 2))):
         made.append(drawer.draw(3 + number, "empty", sizes=sizes, plain=True))

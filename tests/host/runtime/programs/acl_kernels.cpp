@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <initializer_list>
 
 #include "acl/acl.h"
 #define CHECK(e)                                                        \
