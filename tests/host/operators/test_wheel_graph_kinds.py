@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 import torch_npu
+from torch._decomp import decomposition_table, meta_table
 from torch._dynamo.decorators import mark_unbacked
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._subclasses import FakeTensorMode
@@ -39,7 +40,25 @@ MODES = [pytest.param(ge, id="GE"), pytest.param(captured, id="npugraph_ex")]
 @pytest.fixture(autouse=True)
 def _compiled_anew() -> None:
     torch._dynamo.reset()
-    FakeTensorMode.cache_clear()  # of what other files computed without TorchAir's meta functions
+
+
+@pytest.fixture
+def torchair_metas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """TorchAir's meta functions, also where another file of tests has used the wheel's Inductor, which replaces them."""
+    from torchair import _utils
+
+    for op, function in _utils.npu_meta_table.items():
+        monkeypatch.delitem(meta_table, op, raising=False)
+        monkeypatch.setitem(op.py_kernels, torch._C.DispatchKey.Meta, function)
+        if op not in _utils.avoid_make_fallback_table:
+            monkeypatch.setitem(decomposition_table, op, function)
+        op._dispatch_cache.clear()
+    FakeTensorMode.cache_clear()
+    yield
+    monkeypatch.undo()
+    for op in _utils.npu_meta_table:
+        op._dispatch_cache.clear()
+    FakeTensorMode.cache_clear()
 
 
 def numbers(*sizes: int) -> T:
@@ -99,6 +118,7 @@ def test_dropout_that_is_computed_again_for_the_gradient(mode: Any) -> None:
     torch.testing.assert_close(x.grad, y.detach())
 
 
+@pytest.mark.usefixtures("torchair_metas")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_compiled_function_with_dropout_is_checkpointed_from_outside(mode: Any) -> None:
     x = torch.ones(64).npu().requires_grad_()
@@ -107,6 +127,7 @@ def test_a_compiled_function_with_dropout_is_checkpointed_from_outside(mode: Any
     torch.testing.assert_close(x.grad, y.detach())
 
 
+@pytest.mark.usefixtures("torchair_metas")
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="meta-functions-of-cpu-tensors of docs/wheel-faults.md")
 def test_fake_tensors_of_the_cpu_are_as_the_cpu_has_them() -> None:
     import torchair
