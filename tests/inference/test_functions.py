@@ -202,6 +202,7 @@ def test_lists_of_the_length_and_dtypes_that_a_function_takes_are_drawn() -> Non
         (lambda bias, n: bias == (n,), "x[m, k], w[k, n], bias[n] -> y[m, n]: x"),
         (lambda bias, n: bias == (1, n), "x[m, k], w[k, n], bias[1, n] -> y[m, n]: x"),
         (lambda bias, n: bias in ((n,), (1, n)), "x[m, k], w[k, n] -> y[m, n]: x"),
+        (lambda bias, n: bias in ((n,), (1,)), "x[m, k], w[k, n] -> y[m, n]: x"),
         (lambda bias, n: True, "x[m, k], w[k, n] -> y[m, n]: x"),
     ],
 )

@@ -169,9 +169,8 @@ def _drawn_dtypes(prototype: OpPrototype, rng: random.Random) -> list[DataType]:
     choices = input_dtypes(prototype)
     if rng.random() < 0.4:
         return [NUMBERS[rng.choice(some)] for some in choices]
-    place = (
-        rng.randrange(len(choices[0])) if choices and rng.random() < 0.7 else 0
-    )  # some functions take few of their lists
+    # Some functions take few of the dtypes that are listed: mostly the usual ones, which are first.
+    place = rng.randrange(len(choices[0])) if choices and rng.random() < 0.7 else 0
     first = choices[0][place] if choices else None
     return [
         NUMBERS[some[place] if len(some) == len(choices[0]) else first if first in some else rng.choice(some)]

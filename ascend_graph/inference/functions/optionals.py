@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from ascend_graph.inference.functions.drawing import drawn_attrs, drawn_sizes, f
 from ascend_graph.inference.functions.questions import called
 from ascend_graph.prototypes import ParameterKind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
-from ascend_graph.shapes.functions import InputSpec, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 from ascend_graph.shapes.syntax import DimensionGroup, Dims, Name, Size
 
 #: Number of calls with an optional input that a pattern must explain, and number of draws for them.
@@ -104,42 +104,50 @@ class _Trial:
         self.function, self.ask, self.seed = function, ask, seed
 
     def demands(self, relation: Relation, name: str) -> bool:
-        """Return whether the function takes an input in the shapes that a relation says, and in no other."""
+        """Return whether the function takes an input in the shapes that a relation says, and in no other.
+
+        Its answer is the same as without the input.
+        """
         rng, prototype = random.Random(self.seed), self.function.prototype
         at = [p.name for p in prototype.inputs].index(name)
         fitting = refused = 0
         for _ in range(_DRAWS):
             attrs = drawn_attrs(self.function, relation, rng)
             inputs = from_relation(relation, prototype, attrs, rng, drawn_sizes(self.function, rng))
-            if inputs is None or not isinstance(inputs[at], InputSpec) or not self.takes(inputs, attrs, at, None):
+            if inputs is None or not isinstance(inputs[at], InputSpec):
+                continue
+            without = self.answer(inputs, attrs, at, None)
+            if without is None:
                 continue
             shape = inputs[at].shape
-            if not self.takes(inputs, attrs, at, shape):
+            if self.answer(inputs, attrs, at, shape) != without:
                 return False
             fitting += 1
-            for other in _others(shape):
-                if self.takes(inputs, attrs, at, other):
+            for other in _others(shape, [given.shape for given in inputs if isinstance(given, InputSpec)]):
+                if self.answer(inputs, attrs, at, other) is not None:
                     return False
                 refused += 1
             if fitting == _CALLS:
                 break
         return fitting >= _CALLS // 2 and refused > 0
 
-    def takes(self, inputs: list[Any], attrs: dict[str, Any], at: int, shape: tuple[int, ...] | None) -> bool:
+    def answer(
+        self, inputs: list[Any], attrs: dict[str, Any], at: int, shape: tuple[int, ...] | None
+    ) -> Sequence[Answer] | None:
+        """Return the answer with an input of a shape, or without it; None if the function refuses the call."""
         given = None if shape is None else replace(inputs[at], shape=shape)
         try:
-            called(self.function, self.ask, [*inputs[:at], given, *inputs[at + 1 :]], attrs)
+            return called(self.function, self.ask, [*inputs[:at], given, *inputs[at + 1 :]], attrs)
         except ShapeFunctionError:
-            return False
-        return True
+            return None
 
 
-def _others(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield shapes that differ in one size, or in the number of dimensions."""
+def _others(shape: tuple[int, ...], inputs: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    """Yield shapes that differ in one size or in the number of dimensions, that broadcast to any, or that inputs have."""
+    sizes = {size for one in inputs for size in one}
+    yield from {(), (1,) * len(shape), shape[1:], *inputs, *((size,) for size in sizes)} - {shape}
     for axis, size in enumerate(shape):
         yield (*shape[:axis], size + 1, *shape[axis + 1 :])
     for size in (1, 3):
         yield (*shape, size)
         yield (size, *shape)
-    if len(shape) > 1:
-        yield shape[1:]

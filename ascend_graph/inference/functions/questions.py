@@ -115,7 +115,8 @@ class FunctionCaller:
     def _deciding(self, bases: Sequence[Any], relevant: Container[str]) -> dict[str, tuple[Any, ...]]:
         """Return the flags and texts of which some values let the function answer calls that others do not, with them.
 
-        They decide what inputs look like: ``transpose`` and ``layout``, not ``keepdim``. Texts that it never takes are left out.
+        They decide what inputs look like: ``transpose`` and ``layout``, not ``keepdim``. Texts that it never takes are left out;
+        those that it takes are kept for every attr.
         """
         found: dict[str, tuple[Any, ...]] = {}
         for attr in self._function.prototype.attrs:
