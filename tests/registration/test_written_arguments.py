@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import writing_operators as writing
-from writing_operators import assert_apart, assert_as_eager, captured, ge, numbers
+from writing_operators import MODES, assert_apart, assert_as_eager, captured, ge, numbers
 
 import ascend_graph
 from ascend_graph.errors import AscendGraphError
@@ -31,12 +31,6 @@ def ops() -> Iterator[SimpleNamespace]:
     library._destroy()
 
 
-MODES = [
-    pytest.param(ge, id="GE"),
-    pytest.param(lambda f: ge(f, dynamic=True), id="GE-dynamic"),
-    pytest.param(captured, id="npugraph_ex"),
-    pytest.param(lambda f: captured(f, dynamic=True), id="npugraph_ex-dynamic"),
-]
 Program = Callable[..., Any]
 PROGRAMS: dict[str, Callable[[Any], Program]] = {}
 

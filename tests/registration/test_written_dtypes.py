@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils._pytree import tree_leaves
-from writing_operators import captured, ge
+from writing_operators import MODES, captured
 
 import ascend_graph
 from ascend_graph.host.kernels import host_kernel
@@ -65,12 +65,6 @@ def ops() -> Iterator[SimpleNamespace]:
     library._destroy()
 
 
-MODES = [
-    pytest.param(ge, id="GE"),
-    pytest.param(lambda f: ge(f, dynamic=True), id="GE-dynamic"),
-    pytest.param(captured, id="npugraph_ex"),
-    pytest.param(lambda f: captured(f, dynamic=True), id="npugraph_ex-dynamic"),
-]
 CAPTURES = MODES[2:]
 
 

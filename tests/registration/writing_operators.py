@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 import ascend_graph
@@ -183,6 +184,15 @@ def ge(function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any
 
 def captured(function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
     return torch.compile(function, backend="npugraph_ex", dynamic=dynamic, fullgraph=True)
+
+
+#: The ways of compiling.
+MODES = [
+    pytest.param(ge, id="GE"),
+    pytest.param(lambda f: ge(f, dynamic=True), id="GE-dynamic"),
+    pytest.param(captured, id="npugraph_ex"),
+    pytest.param(lambda f: captured(f, dynamic=True), id="npugraph_ex-dynamic"),
+]
 
 
 def numbers(*sizes: int) -> T:

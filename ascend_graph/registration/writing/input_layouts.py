@@ -50,6 +50,8 @@ torch.library.register_fake(
     lambda x, stride: torch.empty_strided(x.shape, stride, dtype=x.dtype, device=x.device),
     lib=_library,
 )
+#: Operator of captures: a tensor with other strides.
+with_stride = torch.ops.ascend_graph.with_stride.default
 
 
 def _has_own_kernel(node: fx.Node) -> bool:
@@ -99,7 +101,7 @@ def _keep_stride(graph: fx.Graph, node: fx.Node, last: fx.Node) -> None:
     try:
         with graph.inserting_before(last.next):
             stride = [computed(graph, step, node) for step in value.stride()]
-            made = graph.call_function(torch.ops.ascend_graph.with_stride.default, (node, stride))
+            made = graph.call_function(with_stride, (node, stride))
     except LayoutError:
         return
     made.meta["val"] = value

@@ -10,8 +10,8 @@ import torch
 from torch import fx
 
 from ascend_graph.registration.conversion.returned_inputs import lies_in_an_input
-from ascend_graph.registration.writing import input_layouts  # noqa: F401 - it registers with_stride
 from ascend_graph.registration.writing.base_layouts import LayoutError, computed, is_contiguous
+from ascend_graph.registration.writing.input_layouts import with_stride
 
 
 def keep_saved_layouts(module: fx.GraphModule, forward_returns: int) -> None:
@@ -35,7 +35,7 @@ def keep_saved_layouts(module: fx.GraphModule, forward_returns: int) -> None:
         try:
             with graph.inserting_before(output):
                 stride = [computed(graph, step, node) for step in value.stride()]
-                returned[place] = graph.call_function(torch.ops.ascend_graph.with_stride.default, (node, stride))
+                returned[place] = graph.call_function(with_stride, (node, stride))
         except LayoutError:
             continue
         returned[place].meta["val"] = value
