@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import SimpleNamespace
@@ -39,6 +41,21 @@ def _scalar(path: str) -> Callable[[Any, RawAttr, Any], None]:
         setattr(message, path, value)
 
     return set_scalar
+
+
+def _float32(value: Any) -> Any:
+    """Return a number as it is if float32 holds it: protobuf makes an infinity of a larger one.
+
+    Raises:
+        OverflowError: It is finite, and beyond float32.
+    """
+    if isinstance(value, int | float) and math.isinf(ctypes.c_float(value).value) and not math.isinf(value):
+        raise OverflowError(f"float32 does not hold {value!r}; expected -3.4028235e+38 to 3.4028235e+38, inf or nan")
+    return value
+
+
+def _set_float(message: Any, attr: RawAttr, value: Any) -> None:
+    message.f = _float32(value)
 
 
 def _set_text(message: Any, attr: RawAttr, value: Any) -> None:
@@ -86,7 +103,7 @@ def _set_list_list_int(message: Any, attr: RawAttr, value: Any) -> None:
 
 
 def _set_list_list_float(message: Any, attr: RawAttr, value: Any) -> None:
-    message.list_list_float.CopyFrom(torchair().ge.trans_to_list_list_float(_lists(value)))
+    message.list_list_float.CopyFrom(torchair().ge.trans_to_list_list_float([[_float32(v) for v in item] for item in value]))
 
 
 def _lists(value: Any) -> list[list[Any]]:
@@ -95,7 +112,7 @@ def _lists(value: Any) -> list[list[Any]]:
 
 SETTERS: dict[AttrType, Callable[[Any, RawAttr, Any], None]] = {
     AttrType.INT: _scalar("i"),
-    AttrType.FLOAT: _scalar("f"),
+    AttrType.FLOAT: _set_float,
     AttrType.BOOL: _scalar("b"),
     AttrType.STRING: _set_text,
     AttrType.BYTES: _scalar("bt"),
@@ -103,7 +120,7 @@ SETTERS: dict[AttrType, Callable[[Any, RawAttr, Any], None]] = {
     AttrType.TENSOR: _set_tensor,
     AttrType.NAMED_ATTRS: _set_named_attrs,
     AttrType.LIST_INT: _list("i"),
-    AttrType.LIST_FLOAT: _list("f"),
+    AttrType.LIST_FLOAT: _list("f", lambda values: [_float32(v) for v in values]),
     AttrType.LIST_BOOL: _list("b"),
     AttrType.LIST_STRING: _list("s", lambda values: [v.encode() if isinstance(v, str) else v for v in values]),
     AttrType.LIST_TYPE: _list("dt"),

@@ -83,7 +83,7 @@ def _argument(
     narrow = value is ValueKind.FLOAT and type_.width == 4
     if argument.part is Part.CONSTANT:
         text = _constant(value, argument.value)
-        return f"static_cast<float>({text})" if narrow else text
+        return _narrowed(argument, text) if narrow else text
     if argument.part is Part.COMPUTED:
         raise GenerationError(
             f"{schema.name}: the parameter {argument.name} is computed by a Python function, which generated C++ "
@@ -93,7 +93,7 @@ def _argument(
         return arguments[f"input {prototype.inputs[argument.index].name}"][2]
     given, plain, taken = arguments[f"attr {prototype.attrs[argument.index].name}"]
     if narrow:
-        return f"static_cast<float>({plain})"
+        return _narrowed(argument, plain)
     if value is ValueKind.SCALAR:
         return taken if given.kind is AclnnArgumentKind.SCALAR else f"at::Scalar({plain})"
     if value is ValueKind.SCALAR_LIST:
@@ -101,6 +101,10 @@ def _argument(
     if value is ValueKind.INT and type_.canonical.base != "int64_t" and given.kind is AclnnArgumentKind.INT:
         return f'ascend_graph::eager::ranged<{type_.canonical.base}>("{argument.name}", {plain})'
     return taken
+
+
+def _narrowed(argument: CallArgument, text: str) -> str:
+    return f'ascend_graph::eager::narrowed("{argument.name}", {text})'
 
 
 def _output(schema: OperatorSchema, argument: CallArgument) -> int:

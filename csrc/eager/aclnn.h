@@ -16,6 +16,7 @@
 #include <c10/util/SmallVector.h>
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -615,6 +616,14 @@ int64_t ranged(const char* name, int64_t value) {
         std::is_unsigned_v<T> && sizeof(T) == 8 ? 0 : static_cast<int64_t>(std::numeric_limits<T>::min()),
         " or more, as the aclnn function's parameter of ", 8 * sizeof(T), " bits holds");
     return value;
+}
+
+// A number as 32 bits hold it; a finite one beyond their range is refused, not made infinite.
+inline float narrowed(const std::string& subject, double value) {
+    const auto narrow = static_cast<float>(value);
+    TORCH_CHECK(std::isfinite(narrow) || !std::isfinite(value), subject, " is ", value,
+                ", which float32 does not hold; expected -3.4028235e+38 to 3.4028235e+38, inf or nan");
+    return narrow;
 }
 
 // Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.

@@ -486,6 +486,15 @@ class Kernel : public c10::OperatorKernel {
                std::to_string(parameter.low) + " to " + std::to_string(parameter.high));
     }
 
+    float narrowed(double value) const {
+        const auto narrow = static_cast<float>(value);
+        if (std::isfinite(narrow) || !std::isfinite(value)) return narrow;
+        std::ostringstream text;
+        text << value << " does not fit a parameter of " << plan_->function
+             << "; expected a number that float32 holds: -3.4028235e+38 to 3.4028235e+38, inf or nan";
+        refuse(text.str());
+    }
+
     // A list of tensors, told from other vectors.
     struct Tensors {
         const std::vector<at::Tensor>& values;
@@ -522,7 +531,7 @@ class Kernel : public c10::OperatorKernel {
             case Kind::kFloat:
                 return see(value.toDouble());
             case Kind::kFloat32:
-                return see(static_cast<float>(value.toDouble()));
+                return see(narrowed(value.toDouble()));
             case Kind::kScalar:
                 return see(value.toScalar());
             case Kind::kScalars: {

@@ -126,6 +126,9 @@ def test_values_arrive_with_the_types_that_the_header_declares(recording: Any) -
             EagerArgumentError, match="300 does not fit a parameter of aclnnDcMixed; expected -128 to 127"
         ):
             operator.overload(x, small=300)
+        with pytest.raises(EagerArgumentError, match="-1e\\+300 does not fit a parameter of aclnnDcMixed; expected a number"):
+            operator.overload(x, narrow=-1e300)
+        operator.overload(x, narrow=float("inf"))
     finally:
         operator.remove()
 
@@ -376,6 +379,8 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     y, count = torch.ops.dc_generated.dc_mixed(x, [3], small=-3, kind=torch.float16)
     assert recording.given()[1][:6] == [-3, 0.5, [3], 0.25, {"tensor": x.data_ptr()}, 1]
     assert count.item() == recorder.WRITTEN
+    with pytest.raises(RuntimeError, match="narrow is 1e\\+300, which float32 does not hold"):
+        torch.ops.dc_generated.dc_mixed(x, narrow=1e300)
     torch.ops.dc_generated.dc_mixed(x)
     assert recording.given()[1][2] is None
     check_nulls(recording, torch.ops.dc_generated.dc_null)
