@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import keyword
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,14 +66,14 @@ _DOMAIN_NAMES = frozenset("bcdehijklmnpqrstuvw")
 
 
 def safe_name(name: str) -> str:
-    """Return an argument's name for use during inference, distinct from the dimension names of domains."""
-    return f"{name}_" if name in _DOMAIN_NAMES else name
+    """Return an argument's name for use during inference, distinct from the dimension names of domains, and no keyword."""
+    return f"{name}_" if name in _DOMAIN_NAMES or keyword.iskeyword(name) else name
 
 
 def restored(text: str, arguments: Iterable[str]) -> str:
     """Restore the arguments' own names in a relation's text, and rename dimensions that clash with them."""
     clashing = {name for name in arguments if name in _DOMAIN_NAMES}
-    mapping = {name: f"{name}0" for name in clashing} | {f"{name}_": name for name in clashing}
+    mapping = {name: f"{name}0" for name in clashing} | {safe_name(name): name for name in arguments}
     words = re.compile(r'"[^"]*"|\w+')
     return words.sub(lambda match: mapping.get(match.group(), match.group()), text)
 

@@ -103,7 +103,9 @@ def _set_list_list_int(message: Any, attr: RawAttr, value: Any) -> None:
 
 
 def _set_list_list_float(message: Any, attr: RawAttr, value: Any) -> None:
-    message.list_list_float.CopyFrom(torchair().ge.trans_to_list_list_float([[_float32(v) for v in item] for item in value]))
+    message.list_list_float.CopyFrom(
+        torchair().ge.trans_to_list_list_float([[_float32(v) for v in item] for item in value])
+    )
 
 
 def _lists(value: Any) -> list[list[Any]]:

@@ -15,7 +15,13 @@ import pytest
 from ascend_graph.host.infer_shape import calls
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions import isolation
-from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
+from ascend_graph.inference.functions.comparison import (
+    agreement,
+    input_with_more_dimensions,
+    needless_condition,
+    size_of_its_own,
+)
+from ascend_graph.inference.functions.presence import with_absence
 from ascend_graph.inference.functions.search import infer_from_function
 from ascend_graph.prototypes import DataType, parse_text
 from ascend_graph.shapes import parse_relation
@@ -288,6 +294,68 @@ def test_a_relation_of_fewer_dimensions_than_the_function_takes_is_refused() -> 
     )
     assert input_with_more_dimensions(narrow, function(lambda i, a: (i[1].shape[:1], i[0].dtype))) == ""
     assert input_with_more_dimensions(narrow, function(rows)) == ""
+
+
+def test_a_relation_that_ties_sizes_which_a_function_tells_apart_is_refused() -> None:
+    """A function that reads the size of one input, and does not look at the others, is no such one."""
+    tied = parse_relation("x[m, k], w[k, n] -> y[k, m]: x")
+    assert size_of_its_own(tied, function(lambda i, a: ((i[1].shape[0], i[0].shape[0]), i[0].dtype))) == ""
+    apart = function(lambda i, a: ((i[1].shape[0], *i[0].shape), i[0].dtype))
+    assert size_of_its_own(parse_relation("x[m, k], w[k, n] -> y[k, m, k]: x"), apart) == "w"
+    assert size_of_its_own(parse_relation("x[m, k], w[k, n] -> y[m, n]: x"), function(matmul)) == ""
+
+
+def test_a_condition_that_a_function_does_not_have_is_refused() -> None:
+    def even(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        if len(inputs[0].shape) != 2 or inputs[0].shape[1] % 2:
+            raise ShapeFunctionError("odd")
+        return inputs[0].shape, inputs[0].dtype
+
+    def alike(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        x, w = inputs[0].shape, inputs[1].shape
+        if len(x) != 2 or len(w) != 2 or (x != w and x[1] != 1):
+            raise ShapeFunctionError("x and w do not fit")
+        return w, inputs[0].dtype
+
+    relation = parse_relation("x[m, k] -> y[m, k] where k % 2 == 0")
+    assert needless_condition(relation, function(even)) == ""
+    assert needless_condition(relation, function(lambda i, a: (i[0].shape, i[0].dtype))) == "k % 2 == 0"
+    chance = parse_relation("x[m, k], w[m, n] -> y[m, n]: x where k == 1")
+    assert needless_condition(chance, function(alike)) == "k == 1"
+
+
+def test_an_input_whose_absence_changes_the_answer_is_in_a_condition() -> None:
+    def scaled(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        x, _, bias = inputs
+        return x.shape if bias is None else (*bias.shape, 3), x.dtype
+
+    found = infer_from_function(function(scaled), isolated=False).relation
+    assert str(found) == "x[*s], bias[*t] -> y[*t, 3] if bias else [*s]"
+    checked = agreement(found, function(scaled), 200, seed=4)
+    assert (checked.differing, checked.refused_by_relation) == ((), 0)
+
+
+def test_relations_with_and_without_an_input_join_where_they_say_the_same_of_the_others() -> None:
+    given = parse_relation("x[n, m], a[*s], b[*t] -> y[n], da[*s]: a, db[*t]: b where n >= 2")
+    found = with_absence(
+        given,
+        ["a", "b"],
+        {
+            "a": parse_relation("x[c, d], b[*s] -> y[c], da[], db[*s]: b where c >= 2"),
+            "b": parse_relation("x[k, h], a[*u] -> y[k], da[*u]: a, db[0]: int32 where h >= 2"),
+        }.__getitem__,
+    )
+    assert str(found) == (
+        "x[n, m], a[*s], b[*t] -> y[n], da[*s]: a if a else []: x, db[*t]: b if b else [0]: int32 "
+        "where not b or n >= 2, b or m >= 2"
+    )
+    for other, why in (
+        ("x[c], b[*s] -> y[c], da[], db[*s]: b", "x has other sizes"),
+        ("x[c, c], b[*s] -> y[c], da[], db[*s]: b", "x has other sizes"),
+        ("x[c, d] -> y[c], da[], db[]", "they have other inputs"),
+    ):
+        with pytest.raises(InferenceError, match=f"do not join: .*({why}).*; write shape="):
+            with_absence(given, ["a"], lambda name, other=other: parse_relation(other))
 
 
 def test_inputs_that_mean_nothing_to_a_function_are_no_fault_of_it() -> None:

@@ -94,6 +94,7 @@ def shapes_of(text: str, shapes: dict[str, Any], attrs: dict[str, Any] | None = 
         ("x[*s] -> y[2 * r] where r = rank(x), q = r * 2, q == 4", {"x": (3, 4)}, {}, [(4,)]),
         ("x -> y like x, z[numel(x)]", {"x": (3, 4)}, {}, [(3, 4), (12,)]),
         ("x[n], y -> x", {"x": (3,), "y": (1,)}, {}, [(3,)]),
+        ("if[n], then[*s], else[...] -> y[n], or[...]: then", {"if": (3,), "then": (), "else": (5,)}, {}, [(3,), (5,)]),
         ("-> y[*size]: int8", {}, {"size": [2, 3]}, [(2, 3)]),
         ("x[k, n] -> y[n]", {"x": (4, 5)}, {"k": 4}, [(5,)]),
         ("x[n] -> y[index(perm, 0)]", {"x": (3,)}, {"perm": [2, 1, 0]}, [(2,)]),

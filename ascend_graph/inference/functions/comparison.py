@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ascend_graph.dispatch.meta_dtypes import TORCH
-from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, drawn_sizes, from_relation
+from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, drawn_sizes, from_relation, reshaped
 from ascend_graph.inference.functions.isolation import in_fork
 from ascend_graph.inference.functions.questions import called, with_declared_dtypes
 from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
 from ascend_graph.inference.functions.wording import flat_specs, shown, text_of
 from ascend_graph.prototypes import OpPrototype
-from ascend_graph.shapes import Relation
+from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 
 
@@ -107,6 +108,69 @@ def input_with_more_dimensions(
             after = [_asked(function, ask, one, attrs) for one in appended]
             if any(one is not None and (one != before or not spec.shape) for one in after):
                 return parameter.name
+    return ""
+
+
+def size_of_its_own(
+    relation: Relation, function: ShapeFunction, *, seed: int = 0, ask: Callable[[bytes], None] = lambda question: None
+) -> str:
+    """Return an input with a size that the relation ties and the function does not, or an empty text.
+
+    Sizes of inputs drawn from the relation are changed one at a time. Where two that the relation says are the same
+    change the function's answer each, the relation was found by chance. One alone says nothing: many functions read the
+    size of one input and do not look at the others, which a kernel does.
+    """
+    rng, prototype = random.Random(seed), function.prototype
+    found: list[str] = []
+    drawn_calls = 0
+    for _ in range(8):
+        attrs = drawn_attrs(function, relation, rng)
+        drawn = from_relation(relation, prototype, attrs, rng, drawn_sizes(function, rng))
+        if drawn is None or (before := _asked(function, ask, drawn, attrs)) is None:
+            continue
+        drawn_calls += 1
+        free: dict[int, list[str]] = {}
+        for number, (parameter, spec) in enumerate(zip(prototype.inputs, drawn, strict=True)):
+            if not isinstance(spec, InputSpec) or spec.values is not None:
+                continue
+            for axis, size in enumerate(spec.shape):
+                shape = (*spec.shape[:axis], size + 1, *spec.shape[axis + 1 :])
+                other = [*drawn[:number], replace(spec, shape=shape), *drawn[number + 1 :]]
+                if answer_of_relation(relation, prototype, other, attrs) is None:
+                    after = _asked(function, ask, other, attrs)
+                    if after is not None and after != before:
+                        free.setdefault(size, []).append(parameter.name)
+        found += [names[-1] for names in free.values() if len(names) > 1][:1]
+    return found[0] if 2 * len(found) > drawn_calls else ""
+
+
+def needless_condition(
+    relation: Relation, function: ShapeFunction, *, seed: int = 0, ask: Callable[[bytes], None] = lambda question: None
+) -> str:
+    """Return the condition of a relation on sizes alone that the function does not have, or an empty text.
+
+    The function answers inputs of such sizes that it forbids, or inputs that have all the same shape.
+    """
+    rng, prototype = random.Random(seed), function.prototype
+    signature = str(relation).split(" where ")[0]
+    attr_names = {attr.name for attr in prototype.attrs}
+    for clause in relation.clauses:
+        if attr_names & set(re.findall(r"\w+", str(clause))):
+            continue
+        others = ", ".join(str(one) for one in relation.clauses if one is not clause)
+        without = parse_relation(f"{signature} where {others}" if others else signature)
+        for number in range(24):
+            attrs = drawn_attrs(function, without, rng)
+            drawn = from_relation(without, prototype, attrs, rng, drawn_sizes(function, rng))
+            if drawn is None:
+                continue
+            if number % 2:
+                first = next((spec.shape for spec in drawn if isinstance(spec, InputSpec)), ())
+                drawn = [reshaped(spec, first) for spec in drawn]
+            elif answer_of_relation(without, prototype, drawn, attrs) is None:
+                continue
+            if answer_of_relation(relation, prototype, drawn, attrs) is None and _asked(function, ask, drawn, attrs):
+                return str(clause)
     return ""
 
 

@@ -140,8 +140,8 @@ class FunctionCaller:
                     found[attr.name] = self.branching[attr.name]
         return found
 
-    def with_attrs(self, values: Mapping[str, Any]) -> FunctionCaller:
-        """Return a caller of the same function that gives some attrs these values."""
+    def with_values(self, values: Mapping[str, Any]) -> FunctionCaller:
+        """Return a caller of the same function that gives some inputs and attrs these values."""
         other = copy.copy(self)
         other.names = [name for name in self.names if name not in values]
         other._fixed = {**self._fixed, **values}

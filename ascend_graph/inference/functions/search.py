@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,9 +10,15 @@ from typing import Any
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
 from ascend_graph.inference.functions.branches import infer_branches
-from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
+from ascend_graph.inference.functions.comparison import (
+    agreement,
+    input_with_more_dimensions,
+    needless_condition,
+    size_of_its_own,
+)
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
 from ascend_graph.inference.functions.optionals import with_absent_inputs_given, with_optional_inputs
+from ascend_graph.inference.functions.presence import with_absence
 from ascend_graph.inference.functions.questions import FunctionCaller
 from ascend_graph.inference.functions.sampler import FunctionSampler
 from ascend_graph.inference.functions.values import attr_argument, tried_texts
@@ -79,6 +86,8 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
             if reason:
                 reasons.append(reason)
                 continue
+            if given:
+                relation = _with_absence(function, caller, relation, given, relevant, seed, ask)
             unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
             narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
             notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
@@ -89,6 +98,33 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
         f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions; "
         "give shape=: " + "; ".join(reasons or ["it answered none"]) + "".join(f"; {note}" for note in caller.notes)
     )
+
+
+def _with_absence(
+    function: ShapeFunction,
+    caller: FunctionCaller,
+    relation: Relation,
+    given: frozenset[str],
+    relevant: frozenset[str],
+    seed: int,
+    ask: Callable[[bytes], None],
+) -> Relation:
+    """Return a relation that demands optional inputs, joined with those of calls without one; as it is if none is found."""
+
+    def without(name: str) -> Relation:
+        asked = caller.with_values({name: None})
+        signature = function_signature(function, asked, given - {name}, relevant - {name})
+        for attempt in _attempts(function, signature, asked, seed):
+            with contextlib.suppress(InferenceError, KernelError):
+                return _in_prototype_names(attempt().relation, function.prototype)
+        raise InferenceError(f"{function.prototype.op_type}: no shape relation explains calls without {name}")
+
+    try:
+        joined = with_absence(relation, sorted(given), without)
+    except InferenceError:
+        return relation
+    checked = agreement(joined, function, 60, seed=seed + 4, ask=ask)
+    return relation if checked.differing else joined
 
 
 def _objection(
@@ -116,7 +152,13 @@ def _objection(
     if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
         return f"{relation} refuses most of the inputs that the function answers"
     longer = input_with_more_dimensions(relation, function, seed=seed + 2, ask=ask)
-    return f"{relation} refuses inputs that the function answers: {longer} may have more dimensions" if longer else ""
+    if longer:
+        return f"{relation} refuses inputs that the function answers: {longer} may have more dimensions"
+    own = size_of_its_own(relation, function, seed=seed + 2, ask=ask)
+    if own:
+        return f"{relation} refuses inputs that the function answers: {own} may have other sizes"
+    needless = needless_condition(relation, function, seed=seed + 2, ask=ask)
+    return f"{relation} refuses inputs that the function answers: it does not have {needless}" if needless else ""
 
 
 def _attempts(
@@ -128,7 +170,7 @@ def _attempts(
     """
 
     def search(signature: OperatorSignature, attrs: Mapping[str, Any]) -> Inferred:
-        asked = caller.with_attrs(attrs) if attrs else caller
+        asked = caller.with_values(attrs) if attrs else caller
         sampler = FunctionSampler(signature, function, random.Random(seed))
         return Search(signature, asked, random.Random(seed), sampler).run()
 

@@ -128,8 +128,16 @@ class _Parser:
             return WhereDefinition(name, self.expression())
         return self.expression()
 
+    def tensor_name(self) -> Token:
+        """Take the name of a tensor, which may be a word of the language: the prototype of SelectV2 has an input ``else``."""
+        token = self.token
+        if token.kind == "keyword" and token.text.islower() and self.peek().text in ("[", ",", ":", "->"):
+            self.position += 1
+            return token
+        return self.name("the name of a tensor")
+
     def tensor(self) -> Tensor:
-        name = self.name("the name of a tensor")
+        name = self.tensor_name()
         index, count = self.list_index()
         alternatives = [self.alternative()]
         # `x[n]: a if c else b` is a conditional dtype, `x[n]: a if c else [m]: b` a conditional shape.
