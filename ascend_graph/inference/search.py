@@ -35,13 +35,13 @@ class Search:
         self.calls = self.experiments.calls
         self.conclusions = Conclusions(self.experiments)
 
-    def run(self) -> Inferred:
-        """Try the domains, wider ones first, with every choice of tensor kinds."""
+    def run(self, among: Sequence[Domain] = ()) -> Inferred:
+        """Try the domains, wider ones first, with every choice of tensor kinds; or some domains alone."""
         for kinds in self.calls.kinds():
             candidates: list[tuple[int, Domain, Inferred]] = []
             ran = settled = False
             self.experiments.forget()
-            for domain in self.domains(kinds):
+            for domain in among or self.domains(kinds):
                 # Where a survey found what inputs look like, the family adds what speaks of attrs, broadcasts or demands nothing.
                 if settled and not (
                     domain.surveyed or domain.roles or "..." in domain.inputs or not constraints(domain.inputs)

@@ -126,9 +126,7 @@ def test_values_arrive_with_the_types_that_the_header_declares(recording: Any) -
             EagerArgumentError, match="300 does not fit a parameter of aclnnDcMixed; expected -128 to 127"
         ):
             operator.overload(x, small=300)
-        with pytest.raises(
-            EagerArgumentError, match="-1e\\+300 does not fit a parameter of aclnnDcMixed; expected a number"
-        ):
+        with pytest.raises(EagerArgumentError, match="-1e\\+300 does not fit a parameter of aclnnDcMixed"):
             operator.overload(x, narrow=-1e300)
         operator.overload(x, narrow=float("inf"))
     finally:

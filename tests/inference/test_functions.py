@@ -114,6 +114,34 @@ def pooled(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
     return (*shape[:2], *(1 for _ in shape[2:])), inputs[0].dtype
 
 
+def product(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    """As products do: vectors are matrices of one row or column, batches broadcast, one flag turns the second operand."""
+    x, w = (list(given.shape) for given in inputs[:2])
+    if not x or not w:
+        raise ShapeFunctionError("rank")
+    left, right = [*x[:-2], *([1] if len(x) == 1 else []), *x[-2:]], [*w[:-2], *w[-2:], *([1] if len(w) == 1 else [])]
+    if attrs["flag"]:
+        right[-2:] = right[:-3:-1]
+    if left[-1] != right[-2]:
+        raise ShapeFunctionError("x and w do not fit")
+    batch = broadcast(left[:-2], right[:-2])
+    made = (*batch, left[-2], right[-1])
+    if inputs[2] is not None and inputs[2].shape not in ((made[-1],), (1, made[-1])):
+        raise ShapeFunctionError("bias")
+    is_vector = len(x) == 1, len(w) == 1
+    if not batch and any(is_vector):
+        made = tuple(size for size, gone in zip(made, is_vector, strict=True) if not gone)
+    return made, inputs[0].dtype
+
+
+def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    sizes = itertools.zip_longest(reversed(a), reversed(b), fillvalue=1)
+    found = tuple(n if m == 1 else m for m, n in sizes if 1 in (m, n) or m == n)
+    if len(found) != max(len(a), len(b)):
+        raise ShapeFunctionError("batches do not broadcast")
+    return found[::-1]
+
+
 BRANCHES: list[tuple[Answer, str]] = [
     (turned, "x[n, k], w[m, k] if flag else [k, m] -> y[n, m]"),
     (channels, 'x[n, m, *s] if mode == "sum" else [*s, m] -> y[m]'),
@@ -131,6 +159,12 @@ def test_inputs_that_flags_layouts_and_ranks_arrange_are_found(answer: Answer, r
     assert not agreement(parse_relation(relation), function(answer), 40, seed=3).differing
     checked = agreement(found, function(answer), 200, seed=4)
     assert (checked.differing, checked.refused_by_relation) == ((), 0), str(found)
+
+
+def test_products_of_matrices_that_take_vectors_and_a_bias_too_are_found() -> None:
+    found = infer_from_function(function(product), isolated=False).relation
+    assert str(found) == "x[..., m, k], w[..., n, k] if flag else [..., k, n] -> y[..., m, n]"
+    assert not agreement(found, function(product), 200, seed=4).differing
 
 
 CASES: list[tuple[Answer, str]] = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ascend_graph.inference.domains import OperatorSignature
+from ascend_graph.inference.domains import Domain, OperatorSignature
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.structures import DIMS, GROUPS
 from ascend_graph.shapes import Relation, parse_relation
@@ -66,6 +69,61 @@ def infer_branches(
             f"{signature.name}: the relations of its branches do not join: {error}; write shape="
         ) from None
     return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
+
+
+def infer_products(
+    signature: OperatorSignature,
+    flags: Mapping[str, Sequence[Any]],
+    search: Callable[[OperatorSignature, Mapping[str, Any], Sequence[Domain]], Inferred],
+) -> Inferred:
+    """Find the relation of a product of matrices, both in batches that broadcast, the first, or none, that flags turn.
+
+    Functions of products take vectors too, of which a search among all patterns finds other relations first.
+
+    Args:
+        signature: The operator's signature.
+        flags: The flags, with their values.
+        search: Search with a signature without the flags, which have the given values, among some domains.
+
+    Raises:
+        InferenceError: The operator is no such product.
+    """
+    first, second, *others = signature.required
+    if len(others) > len(GROUPS):
+        raise InferenceError(f"{signature.name}: {len(others)} inputs are more than the two of a product need")
+    rest = replace(signature, attrs=tuple(a for a in signature.attrs if a.name not in flags))
+    more = "".join(f", {t.name}[*{group}]" for t, group in zip(others, GROUPS, strict=False))
+    for batch, other in (("..., ", "..., "), ("*b, ", ""), ("", "")):
+        orders = itertools.product((f"{batch}m, k", f"{batch}k, m"), (f"{other}k, n", f"{other}n, k"))
+        domains = [Domain(f"{first.name}[{left}], {second.name}[{right}]{more}") for left, right in orders]
+        found: dict[Values, Inferred] = {}
+        try:
+            for values in itertools.product(*flags.values()):
+                found[values] = _first(partial(search, rest, dict(zip(flags, values, strict=True))), domains)
+            relation = joined(tuple(flags), {values: one.relation for values, one in found.items()})
+        except (InferenceError, RelationError):
+            continue
+        outputs = {str(item) for t in relation.output_tensors for item in getattr(t.alternatives[0].shape, "items", ())}
+        if {"m", "n"} <= outputs:
+            notes = tuple(
+                dict.fromkeys(note for one in found.values() for note in (*one.strides, one.narrower) if note)
+            )
+            return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
+    raise InferenceError(f"{signature.name}: it is not a product of two matrices")
+
+
+def _first(search: Callable[[Sequence[Domain]], Inferred], domains: Sequence[Domain]) -> Inferred:
+    """Return what is found in the first domain that holds for all sizes.
+
+    Raises:
+        InferenceError: None does.
+    """
+    for domain in domains:
+        with contextlib.suppress(InferenceError):
+            found = search([domain])
+            if not any({*domain.dims} & {*re.findall(r"\w+", str(clause))} for clause in found.relation.clauses):
+                return found
+    raise InferenceError("the operands fit in no order")
 
 
 def _kinds(relation: Relation) -> list[list[str]]:

@@ -8,13 +8,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ascend_graph.inference.functions.comparison import answer_of_relation
 from ascend_graph.inference.functions.drawing import drawn_attrs, drawn_sizes, from_relation
 from ascend_graph.inference.functions.questions import called
+from ascend_graph.inference.functions.values import first_dtype
 from ascend_graph.prototypes import ParameterKind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
-from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 from ascend_graph.shapes.syntax import DimensionGroup, Dims, Name, Size
 
+#: Name of any dimensions before the last.
+_LEADING = "leading"
 #: Number of calls with an optional input that a pattern must explain, and number of draws for them.
 _CALLS, _DRAWS = 10, 60
 
@@ -57,7 +61,11 @@ def with_absent_inputs_given(
     seed: int = 0,
     ask: Callable[[bytes], None] = lambda question: None,
 ) -> Relation:
-    """Return a relation with patterns for all inputs that it demands to be absent, or as it is if one has none."""
+    """Return a relation with patterns for all inputs that it demands to be absent, or as it is if one changes answers.
+
+    An input in several patterns, such as ``[1]`` and ``[n]``, that changes no answer is left out: the function, which a
+    graph asks too, refuses the others.
+    """
     clauses = [str(clause) for clause in relation.clauses]
     absent = [t.name for t in relation.input_tensors if f"{t.name} is None" in clauses]
     if not absent:
@@ -70,7 +78,9 @@ def with_absent_inputs_given(
     except RelationError:  # an output has the dtype of such an input
         return relation
     found = with_optional_inputs(without, function, absent, seed=seed, ask=ask)
-    return found if set(absent) <= set(found.inputs) else relation
+    trial = _Trial(function, ask, seed)
+    unsaid = [name for name in absent if name not in found.inputs]
+    return found if all(trial.changes_nothing(without, name) for name in unsaid) else relation
 
 
 def _with_input(relation: Relation, name: str) -> Iterator[Relation]:
@@ -91,7 +101,7 @@ def _patterns(relation: Relation) -> Iterator[str]:
             continue
         named = [str(i) for i in shape.items if isinstance(i, Size | DimensionGroup) and isinstance(i.value, Name)]
         if named:
-            found |= dict.fromkeys((named[-1], f"1, {named[-1]}", named[0], *named))
+            found |= dict.fromkeys((named[-1], f"1, {named[-1]}", named[0], *named, f"*{_LEADING}, {named[-1]}"))
         if len(named) == len(shape.items):
             found[", ".join(named)] = None
     yield from (*found, "1", "")
@@ -124,12 +134,37 @@ class _Trial:
                 return False
             fitting += 1
             for other in _others(shape, [given.shape for given in inputs if isinstance(given, InputSpec)]):
-                if self.answer(inputs, attrs, at, other) is not None:
+                changed = [*inputs[:at], replace(inputs[at], shape=other), *inputs[at + 1 :]]
+                takes = answer_of_relation(relation, prototype, changed, attrs) is not None
+                answer = self.answer(inputs, attrs, at, other)
+                # A function that reads the last size alone has nothing to read of a scalar.
+                if answer != (without if takes else None) and (other or f"*{_LEADING}" not in str(relation)):
                     return False
-                refused += 1
+                refused += not takes
             if fitting == _CALLS:
                 break
         return fitting >= _CALLS // 2 and refused > 0
+
+    def changes_nothing(self, relation: Relation, name: str) -> bool:
+        """Return whether every answer with an input, of some that there are, is the one without it."""
+        rng, prototype = random.Random(self.seed), self.function.prototype
+        at = next(n for n, p in enumerate(prototype.inputs) if p.name == name)
+        spec = InputSpec((), first_dtype(prototype.inputs[at].dtypes))
+        answers = 0
+        for _ in range(_DRAWS):
+            attrs = drawn_attrs(self.function, relation, rng)
+            inputs = from_relation(relation, prototype, attrs, rng, drawn_sizes(self.function, rng))
+            if inputs is None or (without := self.answer(inputs, attrs, at, None)) is None:
+                continue
+            made = [output.shape for output in without if isinstance(output, InferredOutput)]
+            shapes = [given.shape for given in inputs if isinstance(given, InputSpec)] + made
+            shapes += [(1, *shape[-1:]) for shape in made] + [(*shape[:-2], 1, *shape[-1:]) for shape in made]
+            for shape in _others((), shapes):
+                given = self.answer([*inputs[:at], spec, *inputs[at + 1 :]], attrs, at, shape)
+                if given not in (None, without):
+                    return False
+                answers += given is not None
+        return answers >= _CALLS
 
     def answer(
         self, inputs: list[Any], attrs: dict[str, Any], at: int, shape: tuple[int, ...] | None

@@ -379,7 +379,10 @@ def _with_dtype(prototype: OpPrototype, parameter: Parameter, inputs: Sequence[A
 
 
 def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) -> DataType:
-    """Return an output's dtype by the prototype: its only one, that of the input of its symbol, or of its dtypes."""
+    """Return an output's dtype by the prototype: its only one, that of the input of its symbol, or of its dtypes.
+
+    Which input it is does not change from call to call.
+    """
     if len(output.dtypes) == 1:
         return DataType(output.dtypes[0])
     given = [
@@ -391,7 +394,8 @@ def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) 
         *(spec for p, spec in given if output.symbol is not None and p.symbol == output.symbol),
         *(spec for p, spec in given if p.name == output.name),
         *(spec for p, spec in given if p.dtypes == output.dtypes),
-        *(spec for _, spec in given if spec.dtype in output.dtypes),
+        *(spec for p, spec in given if p.dtypes and {*p.dtypes} <= {*output.dtypes}),
+        *(spec for p, spec in given if {*p.dtypes} & {*output.dtypes}),
     ]
     if alike:
         return DataType(alike[0].dtype)

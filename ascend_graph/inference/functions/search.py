@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
-from ascend_graph.inference.functions.branches import infer_branches
+from ascend_graph.inference.domains import Domain, OperatorSignature, TensorArgument, restored, safe_name
+from ascend_graph.inference.functions.branches import infer_branches, infer_products
 from ascend_graph.inference.functions.comparison import (
     agreement,
     input_with_more_dimensions,
@@ -169,10 +169,10 @@ def _attempts(
     The second is the first one if such attrs decide what the inputs look like.
     """
 
-    def search(signature: OperatorSignature, attrs: Mapping[str, Any]) -> Inferred:
+    def search(signature: OperatorSignature, attrs: Mapping[str, Any], among: Sequence[Domain] = ()) -> Inferred:
         asked = caller.with_values(attrs) if attrs else caller
         sampler = FunctionSampler(signature, function, random.Random(seed))
-        return Search(signature, asked, random.Random(seed), sampler).run()
+        return Search(signature, asked, random.Random(seed), sampler).run(among)
 
     def whole() -> Inferred:
         return search(signature, {})
@@ -180,9 +180,15 @@ def _attempts(
     def apart() -> Inferred:
         return infer_branches(signature, caller.deciding or caller.branching, search)
 
+    def products() -> Inferred:
+        return infer_products(signature, flags, search)
+
     if not caller.branching:
         return [whole]
-    return [apart, whole] if caller.deciding else [whole, apart]
+    flags = {name: values for name, values in caller.deciding.items() if isinstance(values[0], bool)}
+    operands = [tensor for tensor in signature.required if not tensor.is_list]
+    first = [products] if flags and len(operands) == len(signature.required) >= 2 else []
+    return [*first, apart, whole] if caller.deciding else [whole, apart]
 
 
 def _check_answerable(function: ShapeFunction) -> None:
