@@ -358,6 +358,19 @@ def test_a_condition_that_a_function_does_not_have_is_refused() -> None:
     assert needless_condition(chance, function(alike)) == "k == 1"
 
 
+def test_leading_sizes_that_are_read_whatever_the_rank_is_leave_it_open() -> None:
+    def gathered(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        x, w, bias = inputs
+        if len(x.shape) < 2 or not w.shape or (bias is not None and not bias.shape):
+            raise ShapeFunctionError("rank")
+        return ((w if bias is None else bias).shape[0], x.shape[1]), x.dtype
+
+    found = infer_from_function(function(gathered), isolated=False).relation
+    assert str(found) == "x[m, n, *s], w[k, *t], bias[d, *u] -> y[d, n] if bias else [k, n]"
+    checked = agreement(found, function(gathered), 200, seed=4)
+    assert (checked.differing, checked.refused_by_relation) == ((), 0)
+
+
 def test_an_input_whose_absence_changes_the_answer_is_in_a_condition() -> None:
     def scaled(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
         x, _, bias = inputs
