@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -162,6 +163,25 @@ def test_a_project_from_an_examples_kernel(tmp_path: Path, name: str) -> None:
     directory = built(project.directory)
     installed(directory, "-c", f"import pytest, torch, torch_npu, my_ops\n{case.check}")
     own_tests(directory)
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_generated_workflow(tmp_path: Path) -> None:
+    """All but those that install PyTorch and this package, with the wheel in a directory of its own."""
+    sources = [EXAMPLES / "torch_library_launch/add_custom.asc"]
+    project = generate_project(tmp_path / "my_ops", sources, launch="kernel").directory
+    workflow = (project / ".github/workflows/operators.yml").read_text()
+    steps = re.findall(r"- run: (.*)", workflow)
+    assert [step.split()[:3] for step in steps[:2]] == [
+        ["pip", "install", "torch==2.13.0"],
+        ["pip", "install", "torch_npu==2.13.0"],
+    ]
+    site = tmp_path / "site"
+    settings = {"PIP_TARGET": str(site), "PIP_NO_DEPS": "1", "PYTHONPATH": str(site), "MAX_JOBS": "2"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for step in steps[2:]:
+        output = run(["bash", "-ec", step], project, PATH=path, **settings)
+    assert re.search(r"\d+ passed", output)
 
 
 # One kernel with everything that a launch may have: an optional operand, one that is written over, memory of its own,

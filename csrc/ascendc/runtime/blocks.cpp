@@ -765,13 +765,17 @@ void wait_cross_flag(int flag, const Where& where) {
     Runner::mine->wait_flag(flag, where);
     wait_for_a_block();
 }
-void set_block_event(int64_t block, int event, const Where&) { Runner::mine->set_event(block, event); }
+void set_block_event(int64_t block, int event, const Where&) {
+    tell_blocks_all();
+    Runner::mine->set_event(block, event);
+}
 void wait_block_event(int64_t block, int event, const Where& where) {
     Runner::mine->wait_event(block, event, where);
     wait_for_a_block();
 }
 void poll() {
     Runner::mine->poll();
+    tell_blocks_all();
     wait_for_a_block();
 }
 

@@ -70,8 +70,15 @@ class LaunchMemory {
             parts[begin] = {end, block.block_idx(), write.use};
         }
     }
+    // What a block wrote and no flag that it set for others covered, and what it read after it waited for
+    // one.
+    void add_flagged(const Block& block, std::vector<BlockWrite> hidden, BlockReads reads) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        flagged_.push_back({block.block_idx(), name_of(block), std::move(reads), std::move(hidden)});
+    }
     // Of a launch that ended: raises where a block read what another wrote.
     void check_reads() const {
+        check_flagged();
         for (const Reader& reader : readers_)
             reader.reads.each([&](const uint8_t* begin, const uint8_t* end, uint32_t round, const Use& use) {
                 each_write(begin, end, round, round, reader.block,
@@ -93,11 +100,38 @@ class LaunchMemory {
         BlockReads reads;
         std::vector<CachedRead> cached;
     };
+    struct Flagged {
+        int64_t block;
+        std::string name;
+        BlockReads reads;
+        std::vector<BlockWrite> hidden;
+    };
     struct BlockLine {
         ChangedLine line;
         int64_t block;
         std::string name;
     };
+    // Raises where a block waited for a flag and then read what the flag's pipe had not waited for.
+    void check_flagged() const {
+        for (const Flagged& writer : flagged_)
+            for (const BlockWrite& write : writer.hidden)
+                for (const Flagged& reader : flagged_) {
+                    if (reader.name == writer.name) continue;
+                    reader.reads.each(
+                        [&](const uint8_t* begin, const uint8_t* end, uint32_t, const Use& use) {
+                            if (begin < write.end && write.begin < end) fail_flag(reader, use, writer, write);
+                        });
+                }
+    }
+    [[noreturn]] static void fail_flag(const Flagged& reader, const Use& mine, const Flagged& writer,
+                                       const BlockWrite& write) {
+        fail(reader.name, mine.where,
+             format("%s reads global memory that %s wrote by %s [%s:%d], and the flags that it set for other "
+                    "blocks did not wait for pipe %s, which writes it. Name that pipe in "
+                    "CrossCoreSetFlag<mode, PIPE_%s>, or call PipeBarrier<PIPE_ALL> before",
+                    mine.api, writer.name.c_str(), write.use.api, write.use.where.file, write.use.where.line,
+                    pipe_name(write.use.pipe), pipe_name(write.use.pipe)));
+    }
     // Calls `function` with what other blocks wrote of a range in some rounds.
     template <typename Function>
     void each_write(const uint8_t* begin, const uint8_t* end, uint32_t first, uint32_t last, int64_t block,
@@ -191,6 +225,7 @@ class LaunchMemory {
     std::mutex mutex_;
     std::map<uint32_t, std::map<const uint8_t*, Part>> rounds_;  // parts lie apart
     std::vector<Reader> readers_;
+    std::vector<Flagged> flagged_;
     std::map<uint64_t, std::vector<BlockLine>> changed_lines_;
 };
 

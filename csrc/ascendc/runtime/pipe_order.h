@@ -5,13 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "ascendc_host/internal/runtime.h"
+#include "ascendc_host/internal/pipes.h"
 
 namespace ascendc_host {
 
 // The bytes of local memory that nothing wrote, as of a kernel's variables: no number that a kernel can count
 // on.
 constexpr int unset_byte = 0xfe;
+
+const char* pipe_name(Pipe pipe);
 
 // What the largest architecture has of a local memory.
 size_t most_bytes(Memory memory);
@@ -32,6 +34,8 @@ std::string name_of(const Block& block);
 // The block waited for all blocks, or for some that the check does not follow.
 void wait_for_all_blocks();
 void wait_for_a_block();
+// Other blocks are told of all that the block wrote, by something that is not a flag of a pipe.
+void tell_blocks_all();
 
 }  // namespace ascendc_host
 

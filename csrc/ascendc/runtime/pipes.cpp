@@ -23,7 +23,6 @@ constexpr const char* pipe_names[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FI
 constexpr int vector_core_timeout = 507014;
 
 size_t number(Pipe pipe) { return static_cast<size_t>(pipe); }
-const char* name_of(Pipe pipe) { return pipe_names[number(pipe)]; }
 
 bool begins(const char* text, const char* with) { return std::strncmp(text, with, std::strlen(with)) == 0; }
 bool is_any(const char* text, std::initializer_list<const char*> all) {
@@ -40,7 +39,10 @@ bool is_written(const char* api, const char* name) {
                          "softMaxRes", "lastRowTensor", "sharedTmpBuffer"});
 }
 // Arguments that are read and never written, whatever the function.
-bool is_source(const char* name) { return begins(name, "src") || is_any(name, {"a source", "fm", "filter"}); }
+bool is_source(const char* name) {
+    return begins(name, "src") ||
+           is_any(name, {"a source", "fm", "filter", "bias", "selMask", "what dst has", "cbufWorkspace"});
+}
 // Functions whose instructions are not those of the device, and what only looks.
 bool is_unknown(const char* api, const char* name) {
     if (is_any(api, {"Matmul", "GetBatchTensorC", "TBuf::Get", "InitSpmBuffer", "SetFixPipeConfig"}))
@@ -58,6 +60,8 @@ Pipe pipe_of(const char* api) {
 }
 
 }  // namespace
+
+const char* pipe_name(Pipe pipe) { return pipe_names[number(pipe)]; }
 
 static const bool are_checked_from_the_start = [] {
     const char* given = std::getenv("ASCEND_GRAPH_KERNEL_PIPES");
@@ -99,18 +103,20 @@ class PipeOrder {
         const Use mine{++issued_[number(on)], on, api, where, is_given ? instruction_ : 0};
         const Memory memory = memory_of(begin);
         const auto each = [&](const uint8_t* first, const uint8_t* last) {
-            if (memory == Memory::count)
+            if (memory == Memory::count) {
+                if (!written || block_.atomic != Block::Atomic::none) require_workspace(mine, first, last);
                 meet_global(mine, first, last, written, name);
-            else
+            } else {
                 meet_local(mine, memory, first, last, written, name);
+            }
         };
-        const bool must_be_written = memory == Memory::ub && !written && is_source(name);
+        const bool must_be_written = memory != Memory::count && !written && is_source(name);
         if (row_stride == 0 || row_bytes >= row_stride) {
-            if (must_be_written) require_written(mine, begin, end, name);
+            if (must_be_written) require_written(mine, memory, begin, end, name);
             return each(from, end);
         }
         for (const uint8_t* row = begin; row < end; row += row_stride) {
-            if (must_be_written) require_written(mine, row, std::min(row + row_bytes, end), name);
+            if (must_be_written) require_written(mine, memory, row, std::min(row + row_bytes, end), name);
             each(row, std::min(row + row_bytes, end));
         }
     }
@@ -136,7 +142,10 @@ class PipeOrder {
         auto& reached = known_[number(to)][number(from)];
         reached = issued_[number(from)];
     }
-    void wait_for_all_blocks() { ++round_; }
+    void wait_for_all_blocks() {
+        ++round_;
+        tell_all();
+    }
     void clean_data_cache(const void* at) { cache_.clean(at, round_); }
     // What is written from here on may come after what another block wrote.
     void wait_for_a_block() {
@@ -145,8 +154,23 @@ class PipeOrder {
     }
     void tell_blocks(Pipe from) {
         merge(told_, known_[number(from)]);
-        told_[number(from)] = issued_[number(from)];
+        merge(told_, known_[number(Pipe::scalar)]);
+        // The scalar unit has done what it was given before it gives the flag.
+        for (const Pipe done : {from, Pipe::scalar}) told_[number(done)] = issued_[number(done)];
+        asked_ = issued_;
     }
+    void tell_all() { told_ = issued_; }
+    // Writes that no flag for other blocks covered, though the block set one after them.
+    std::vector<BlockWrite> hidden_writes() const {
+        std::vector<BlockWrite> hidden;
+        for (const auto& [begin, write] : writes_) {
+            const size_t on = number(write.use.pipe);
+            if (write.use.clock > told_[on] && write.use.clock <= asked_[on])
+                hidden.push_back({begin, write.end, round_, write.use});
+        }
+        return hidden;
+    }
+    BlockReads& late_reads() { return late_reads_; }
     const std::vector<BlockWrite>& block_writes() const { return block_writes_; }
     BlockReads& block_reads() { return block_reads_; }
     // What is in it at the kernel's end stays there for all rounds.
@@ -161,7 +185,7 @@ class PipeOrder {
             warn_once(format(
                 "kernel %s: SetFlag<HardEvent::%s_%s>(%llu) without WaitFlag [%s:%d]: it is still set for "
                 "the next kernel, whose waits may end too early",
-                block_.kernel, name_of(flag.from), name_of(flag.to),
+                block_.kernel, pipe_name(flag.from), pipe_name(flag.to),
                 static_cast<unsigned long long>(flag.key), set.back().where.file, set.back().where.line));
         }
     }
@@ -264,7 +288,7 @@ class PipeOrder {
             if (other.end > end) writes_[end] = other;
         }
         if (!written) {
-            if (is_alone_) block_reads_.add(begin, end, round_, mine);
+            (is_alone_ ? block_reads_ : late_reads_).add(begin, end, round_, mine);
             return;
         }
         writes_[begin] = {end, mine};
@@ -278,15 +302,31 @@ class PipeOrder {
         }
         block_writes_.push_back({begin, end, round_, mine});
     }
+    // Raises where no block wrote a part of the workspace, which is the last argument's memory.
+    void require_workspace(const Use& mine, const uint8_t* begin, const uint8_t* end) const {
+        if (!unset_reads_are_checked || block_.argument_count == 0 || end - begin < 4) return;
+        const ArgumentMemory& workspace = block_.arguments[block_.argument_count - 1];
+        const auto* start = static_cast<const uint8_t*>(workspace.data);
+        if (begin < start || end > start + workspace.bytes || !is_unset(begin, end)) return;
+        fail(
+            block_, mine.where,
+            format(
+                "%s reads bytes %llu to %llu of the workspace, which nothing wrote: a device has there what "
+                "the last kernel left. Set them to 0 with InitGlobalMemory and call SyncAll before, or write "
+                "the first value without an atomic copy",
+                mine.api, static_cast<unsigned long long>(begin - start),
+                static_cast<unsigned long long>(end - start)));
+    }
+    static bool is_unset(const uint8_t* begin, const uint8_t* end) {
+        return std::all_of(begin, end, [](uint8_t byte) { return byte == unset_byte; });
+    }
     // Raises where nothing wrote a source, or a whole cell of what is copied to global memory: instructions
     // on tensors may compute more lanes than are used.
-    void require_written(const Use& mine, const uint8_t* begin, const uint8_t* end, const char* name) const {
+    void require_written(const Use& mine, Memory memory, const uint8_t* begin, const uint8_t* end,
+                         const char* name) const {
         if (!unset_reads_are_checked) return;
-        const auto is_unset = [](const uint8_t* from, const uint8_t* to) {
-            return std::all_of(from, to, [](uint8_t byte) { return byte == unset_byte; });
-        };
-        if (end - begin >= 4 && is_unset(begin, end)) fail_unset(mine, begin, end, name);
-        if (mine.pipe != Pipe::mte3) return;
+        if (end - begin >= 4 && is_unset(begin, end)) fail_unset(mine, memory, begin, end, name);
+        if (mine.pipe != Pipe::mte3 || memory != Memory::ub) return;
         const auto& cells = cells_[static_cast<size_t>(Memory::ub)];
         const uint8_t* const start = block_.memory(Memory::ub);
         auto cell = (static_cast<uint64_t>(begin - start) + cell_bytes - 1) / cell_bytes;
@@ -294,22 +334,26 @@ class PipeOrder {
             const uint8_t* const from = start + cell * cell_bytes;
             const bool is_written = cell < cells.size() && cells[cell].write.clock != 0;
             if (!is_written && is_unset(from, from + cell_bytes))
-                fail_unset(mine, from, from + cell_bytes, name);
+                fail_unset(mine, memory, from, from + cell_bytes, name);
         }
     }
-    [[noreturn]] void fail_unset(const Use& mine, const uint8_t* begin, const uint8_t* end,
+    [[noreturn]] void fail_unset(const Use& mine, Memory memory, const uint8_t* begin, const uint8_t* end,
                                  const char* name) const {
+        const char* const instead = memory == Memory::ub
+                                        ? "Copy to it or compute it first, or fill it with Duplicate"
+                                    : memory == Memory::l0c ? "Let the first Mmad set cmatrixInitVal"
+                                                            : "Copy or load to it first";
         fail(block_, mine.where,
              format("%s reads %s, bytes %llu to %llu of the %s, which nothing wrote: a device has there what "
                     "the last "
-                    "kernel left. Copy to it or compute it first, or fill it with Duplicate",
-                    mine.api, name, static_cast<unsigned long long>(begin - block_.memory(Memory::ub)),
-                    static_cast<unsigned long long>(end - block_.memory(Memory::ub)),
-                    memory_name(Memory::ub)));
+                    "kernel left. %s",
+                    mine.api, name, static_cast<unsigned long long>(begin - block_.memory(memory)),
+                    static_cast<unsigned long long>(end - block_.memory(memory)), memory_name(memory),
+                    instead));
     }
     [[noreturn]] void fail_hazard(const Use& mine, const Use& other, bool writes, bool wrote, Memory memory,
                                   const char* name) const {
-        const char *from = name_of(other.pipe), *to = name_of(mine.pipe);
+        const char *from = pipe_name(other.pipe), *to = pipe_name(mine.pipe);
         const bool is_local = memory != Memory::count;
         const bool has_queue = is_local && mine.pipe != Pipe::scalar && other.pipe != Pipe::scalar;
         const char *in = is_local ? "the " : "global memory", *which = is_local ? memory_name(memory) : "";
@@ -334,7 +378,7 @@ class PipeOrder {
             format("kernel %s: SetFlag<HardEvent::%s_%s>(%llu) [%s:%d]: the flag is set since [%s:%d], and "
                    "nothing waited for it: CANN's documents do not define what a device does. Call WaitFlag "
                    "between the two, or take another number",
-                   block_.kernel, name_of(from), name_of(to), static_cast<unsigned long long>(key),
+                   block_.kernel, pipe_name(from), pipe_name(to), static_cast<unsigned long long>(key),
                    where.file, where.line, before.file, before.line));
     }
     [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
@@ -343,7 +387,7 @@ class PipeOrder {
                  format("WaitFlag<HardEvent::%s_%s>(%llu): nothing set the flag (on the device this waits "
                         "for ever); call "
                         "SetFlag with the same event and number first",
-                        name_of(from), name_of(to), static_cast<unsigned long long>(key)));
+                        pipe_name(from), pipe_name(to), static_cast<unsigned long long>(key)));
         } catch (Violation& violation) {
             violation.code = vector_core_timeout;
             throw;
@@ -353,13 +397,14 @@ class PipeOrder {
     Block& block_;
     Clocks issued_{};
     std::array<Clocks, pipes> known_{};
-    Clocks told_{};  // what was done before flags for other blocks were set
+    Clocks told_{};   // what was done before flags for other blocks were set
+    Clocks asked_{};  // what was issued before the last of them
     std::map<FlagName, std::deque<Flag>> flags_;
     std::vector<Cell> cells_[static_cast<size_t>(Memory::count)];
     std::map<const uint8_t*, GlobalWrite> writes_;
     uint32_t instruction_ = 0;
     std::vector<BlockWrite> block_writes_;
-    BlockReads block_reads_;
+    BlockReads block_reads_, late_reads_;  // before it waited for a block, and after
     DataCache cache_;
     uint32_t round_ = 0;
     bool is_alone_ = true;
@@ -369,7 +414,10 @@ class PipeOrder {
 void begin_pipes(Block& block) {
     if (!pipes_are_checked) return;
     block.pipes = std::make_shared<PipeOrder>(block);
-    std::memset(block.memory(Memory::ub), unset_byte, whole_unified_buffer);
+    for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i) {
+        const auto memory = static_cast<Memory>(i);
+        std::memset(block.memory(memory), unset_byte, most_bytes(memory));
+    }
 }
 std::shared_ptr<LaunchMemory> launch_memory() {
     if (!pipes_are_checked) return nullptr;
@@ -388,7 +436,8 @@ void end_pipes(const Block& block, LaunchMemory* memory) {
     block.pipes->check_flags();
     if (memory != nullptr)
         memory->add(block, block.pipes->block_writes(), std::move(block.pipes->block_reads()),
-                    block.pipes->data_cache());
+                    block.pipes->data_cache()),
+            memory->add_flagged(block, block.pipes->hidden_writes(), std::move(block.pipes->late_reads()));
 }
 void check_reads(const LaunchMemory* memory) {
     if (memory != nullptr) memory->check_reads();
@@ -416,6 +465,10 @@ void wait_for_all_pipes() {
 }
 void set_flag_for_blocks(Pipe from) {
     if (const auto& pipes = current().pipes) pipes->tell_blocks(from);
+}
+void tell_blocks_all() {
+    if (!pipes_are_checked || !inside_kernel()) return;
+    if (const auto& pipes = current().pipes) pipes->tell_all();
 }
 void wait_for_pipe(Pipe to, Pipe from) {
     if (const auto& pipes = current().pipes) pipes->wait_for(to, from);

@@ -194,21 +194,16 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
     return aclrtStreamWaitEvent(stream, event);
 }
 
-static aclError synchronize(const char* function, aclrtEvent handle) {
+static aclError synchronize(const char* function, aclrtEvent handle, int32_t milliseconds = -1) {
     const auto event = event_of(handle);
     if (event == nullptr) return bad_event(function);
-    return await([&] { return is_done(*event); }, function);
+    return await([&] { return is_done(*event); }, function, milliseconds);
 }
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event) {
     return synchronize("aclrtSynchronizeEvent", event);
 }
 ACL_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
-    if (timeout < -1 || timeout == 0) {
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSynchronizeEventWithTimeout: timeout is " +
-                                                    std::to_string(timeout) +
-                                                    "; it must be -1 (no limit) or positive milliseconds");
-    }
-    return synchronize("aclrtSynchronizeEventWithTimeout", event);
+    return synchronize("aclrtSynchronizeEventWithTimeout", event, timeout);
 }
 
 ACL_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {

@@ -189,7 +189,7 @@ void has_been_read(const std::string& text);
 void announce_progress();
 // Waits until `ended`, for as long as another thread may take to record an event; then an error, for on a
 // device the call would not return. Reports what failed before.
-aclError await(const std::function<bool()>& ended, const char* function);
+aclError await(const std::function<bool()>& ended, const char* function, int32_t milliseconds = -1);
 
 // Callbacks that a stream waits for (callbacks.cpp): whether one runs, or waits for its thread.
 enum class Callbacks { kNone, kQueued, kRun };

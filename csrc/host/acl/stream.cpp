@@ -91,12 +91,12 @@ std::vector<Stream*> every_stream() {
 }
 
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
-aclError synchronize(Stream& stream, const char* function) {
+aclError synchronize(Stream& stream, const char* function, int32_t milliseconds = -1) {
     if (stream.capturing() != nullptr) {
         return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
                     std::string(function) + ": " + kCapturing + "; end the capture first");
     }
-    return await([&] { return !stream.waits(); }, function);
+    return await([&] { return !stream.waits(); }, function, milliseconds);
 }
 
 // Set once, by the bridge.
@@ -118,9 +118,14 @@ aclError Task::run(Stream& stream) const {
     return error;
 }
 
-aclError await(const std::function<bool()>& ended, const char* function) {
+aclError await(const std::function<bool()>& ended, const char* function, int32_t milliseconds) {
+    if (milliseconds < -1 || milliseconds == 0)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, std::string(function) + ": timeout is " +
+                                                    std::to_string(milliseconds) +
+                                                    "; it must be -1 (no limit) or positive milliseconds");
     constexpr std::chrono::seconds kPatience{2};
-    auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto begin = std::chrono::steady_clock::now();
+    auto deadline = begin + kPatience;
     while (!ended()) {
         if (remote_is_under_way()) {
             if (await_remote(ended)) break;
@@ -134,7 +139,13 @@ aclError await(const std::function<bool()>& ended, const char* function) {
         }
         const Callbacks callbacks = unfinished_callbacks();
         if (callbacks == Callbacks::kRun) deadline = std::chrono::steady_clock::now() + kPatience;
-        if (std::chrono::steady_clock::now() > deadline) {
+        const auto now = std::chrono::steady_clock::now();
+        if (milliseconds > 0) deadline = now + kPatience;  // the caller's limit holds, and no other
+        if (milliseconds > 0 && now - begin > std::chrono::milliseconds(milliseconds))
+            return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                        std::string(function) + ": " + kWaiting + " for " + std::to_string(milliseconds) +
+                            " ms, the timeout of the call; record it from another thread before that");
+        if (now > deadline) {
             if (callbacks == Callbacks::kQueued) {
                 return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                             std::string(function) +
@@ -359,8 +370,8 @@ ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) {
     return synchronize(stream_of(stream), "aclrtSynchronizeStream");
 }
 
-ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t) {
-    return synchronize(stream_of(stream), "aclrtSynchronizeStreamWithTimeout");
+ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
+    return synchronize(stream_of(stream), "aclrtSynchronizeStreamWithTimeout", timeout);
 }
 
 ACL_EXPORT aclError aclrtGetThreadLastTaskId(uint32_t* id) {
@@ -377,14 +388,16 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream handle, int* status) {
     return waits ? ACL_SUCCESS : synchronize(stream, "aclrtStreamQuery");
 }
 
-ACL_EXPORT aclError aclrtSynchronizeDevice() {
-    if (active_captures.load() != 0) {
+static aclError synchronize_device(const char* function, int32_t milliseconds) {
+    if (active_captures.load() != 0)
         return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
-                    "aclrtSynchronizeDevice: a stream is capturing a model; end the capture first");
-    }
-    return await([] { return waiting_streams.load() == 0; }, "aclrtSynchronizeDevice");
+                    std::string(function) + ": a stream is capturing a model; end the capture first");
+    return await([] { return waiting_streams.load() == 0; }, function, milliseconds);
 }
-ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
+ACL_EXPORT aclError aclrtSynchronizeDevice() { return synchronize_device("aclrtSynchronizeDevice", -1); }
+ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
+    return synchronize_device("aclrtSynchronizeDeviceWithTimeout", timeout);
+}
 
 ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,
                                      const char* name) {

@@ -85,6 +85,7 @@ def test_scales(build: Build, tools: Toolkit, kernel: str, how: int) -> None:
     scales[0] = 0.125  # many results are beyond 8 bits
     offsets = random.integers(-40, 41, N) if kernel == "to_int8" else np.zeros(N, np.int64)
     words = scales.view(np.uint32).astype(np.uint64) | ((offsets.astype(np.uint64) & np.uint64(0x1FF)) << np.uint64(37))
+    words |= np.uint64(1 << 46)  # bytes have a sign
     c = np.zeros((M, N), np.float16 if kernel == "to_half" else np.int8)
     tiling = (ctypes.c_int32 * 50)()
     library.make_tiling(tiling, M, N, K)

@@ -53,7 +53,6 @@ UNARY = {
     "Exp": np.exp,
     "Ln": np.log,
     "Abs": np.abs,
-    "Neg": np.negative,
     "Reciprocal": lambda x: 1 / x,
     "Sqrt": np.sqrt,
     "Rsqrt": lambda x: (1 / np.sqrt(x)).astype(x.dtype),
@@ -63,8 +62,6 @@ SCALAR = {
     "Muls": lambda x, s: x * s,
     "Maxs": np.maximum,
     "Mins": np.minimum,
-    "Subs": lambda x, s: x - s,
-    "Divs": lambda x, s: x / s,
     "LeakyRelu": lambda x, s: np.where(x < 0, x * s, x),
 }
 
@@ -138,7 +135,11 @@ for kind in ("int32_t", "int16_t"):
         Case("Mul", "Mul(z, x, y, n);", lambda x, y, z: x * y, _widely(kind), _widely(kind), types=types),
         Case("Max", "Max(z, x, y, n);", lambda x, y, z: np.maximum(x, y), _widely(kind), _widely(kind), types=types),
         Case("Min", "Min(z, x, y, n);", lambda x, y, z: np.minimum(x, y), _widely(kind), _widely(kind), types=types),
-        Case("Relu", "Relu(z, x, n);", lambda x, y, z: np.maximum(x, 0), _widely(kind), types=types),
+        *(
+            [Case("Relu", "Relu(z, x, n);", lambda x, y, z: np.maximum(x, 0), _widely(kind), types=types)]
+            if kind == "int32_t"
+            else []
+        ),
         Case("Adds", "Adds(z, x, 3, n);", lambda x, y, z: x + x.dtype.type(3), _widely(kind), types=types),
         Case("Muls", "Muls(z, x, 3, n);", lambda x, y, z: x * x.dtype.type(3), _widely(kind), types=types),
         Case("ShiftLeft", "ShiftLeft(z, x, 3, n);", lambda x, y, z: x << x.dtype.type(3), _widely(kind), types=types),
@@ -181,8 +182,6 @@ CASES += [
         for kind in ("int16_t", "int32_t")
     ),
     Case("Not", "Not(z, x, n);", lambda x, y, z: ~x, _widely("uint16_t"), types=types),
-    Case("Ands", "Ands(z, x, 0x0ff0, n);", lambda x, y, z: x & np.uint16(0x0FF0), _widely("uint16_t"), types=types),
-    Case("Ors", "Ors(z, x, 0x0ff0, n);", lambda x, y, z: x | np.uint16(0x0FF0), _widely("uint16_t"), types=types),
     Case("ShiftRight", "ShiftRight(z, x, 5, n);", lambda x, y, z: x >> np.uint16(5), _widely("uint16_t"), types=types),
     Case(
         "MulAddDst mixed",
@@ -416,23 +415,7 @@ CASES += [
         types=FLOAT,
     ),
     Case("nothing", "Add(z, x, y, 0);", lambda x, y, z: z, _values("float"), _values("float"), _values("float"), FLOAT),
-    Case(
-        "bfloat16",
-        "Muls(z, x, (bfloat16_t)1.5f, n);",
-        lambda x, y, z: _to_bf16(_from_bf16(x) * np.float32(1.5)),
-        random.integers(0x3000, 0x4800, N).astype(np.uint16),
-        types=("bfloat16_t",) * 3,
-    ),
 ]
-
-
-def _from_bf16(bits: np.ndarray) -> np.ndarray:
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-def _to_bf16(values: np.ndarray) -> np.ndarray:
-    bits = values.view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 @pytest.fixture(scope="module")

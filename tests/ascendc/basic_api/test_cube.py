@@ -229,18 +229,20 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     for (int i = 0; i < 32; ++i) factors.SetValue(i, scales.GetValue(i));
     SetFixPipeConfig(l1.Get<uint64_t>()[384], true);
     SetFixPipeConfig(LocalTensor<uint64_t>(), factors);
-    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
+    auto whole = l0c.Get<int32_t>();
+    for (int i = 0; i < 512; ++i) whole.SetValue(i, i);
+    DataCopy(c[600], whole, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
     for (int i = 0; i < 32; ++i) factors.SetValue(i, 0);
     SetFixPipeConfig(scales, true);
     // the first rows again
-    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 2, 32, 16, QuantMode_t::VDEQF16, 0, false, true));
+    DataCopy(c[600], whole, DataCopyCO12DstParams(32, 2, 32, 16, QuantMode_t::VDEQF16, 0, false, true));
     FixpipeParams<half> columns(2, 4 * 64 / 32, 0, 0);  // 4 rows of 2 fractals, by the parameters of earlier versions
     columns.quantParams = {QuantMode_t::VDEQF16};
-    Fixpipe(l1.Get<half>()[1280], sums, scales, columns);
+    Fixpipe(l1.Get<half>()[1280], whole, scales, columns);
     c.SetValue(515, l1.Get<half>().GetValue(1280 + 64 + 16));  // row 1 of the second fractal
     columns.dstStride = 32;
     columns.nz2ndParams = {true, 1, 0, 0, 32};
-    Fixpipe(c[736], sums, scales, columns);
+    Fixpipe(c[736], whole, scales, columns);
     c.SetValue(513, l1.Get<half>().GetValue(63));
     c.SetValue(514, l1.Get<half>().GetValue(512 + 300));
 }

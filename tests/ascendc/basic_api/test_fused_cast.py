@@ -270,7 +270,7 @@ def test_refusals(build: Build, tools: Toolkit, which: int, said: str) -> None:
         ("int64_t", "AddReluCast(x, y, y, 8)", "AddReluCast is for half and int16_t to int8_t, float to half"),
         ("float", "AddDeqRelu(x, y, y, 8)", "AddDeqRelu is for int32_t to half"),
         ("float", "CastDequant(x, y, 8)", "CastDequant and CastDeq are for int32_t to half"),
-        ("int32_t", "MulAddRelu(y, y, y, 8)", "MulAddRelu is for half and float"),
+        ("int32_t", "MulAddRelu(y, y, y, 8)", "MulAddRelu is for half, float on this SoC"),
         ("int32_t", "ClampMax(y, y, 1, 8)", "ClampMax is for half and float"),
         ("int32_t", "ReduceXorSum(y, y, y, 8)", "ReduceXorSum is for int16_t"),
         ("int32_t", "Digamma(y, y, 8)", "Digamma is for half and float"),

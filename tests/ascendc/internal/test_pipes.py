@@ -139,6 +139,10 @@ HAZARDS = {
         IN + IN_DONE + "Add(b, a, a, 40);" + DOUBLED + OUT,
         r"DataCopy reads src, bytes 4256 to 4288 of the .*which nothing wrote",
     ),
+    "a mask that nothing wrote": (
+        IN + IN_DONE + "Select(b, b[64].ReinterpretCast<uint8_t>(), a, a, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);",
+        r"Select reads selMask, bytes \d+ to \d+ of the unified buffer, which nothing wrote",
+    ),
     "copies to the same place": (
         GOOD + "DataCopy(z, b, 64);",
         r"DataCopy writes dst on pipe MTE3 and does not wait for DataCopy \[.*\], which writes the same bytes of "
@@ -152,8 +156,24 @@ HAZARDS = {
 FILL = "Duplicate(b, 1.0f, 64); PipeBarrier<PIPE_ALL>(); const int64_t block = GetBlockIdx();"
 SHARED = r"DataCopy writes to global memory, 16 bytes of which block [01] writes, too, by DataCopy \[.*\], and neither"
 READS = r"DataCopy reads global memory that block [01] writes by DataCopy \[.*\], and neither waits"
+FLAGGED = "DataCopy(z[block * 32], b, 32); %s CrossCoreWaitFlag(1); DataCopy(a, z[32 - block * 32], 32);"
 #: What two blocks use.
 BLOCKS = {
+    "what the other wrote before a flag": (FLAGGED % "CrossCoreSetFlag<0, PIPE_MTE3>(1);", ""),
+    "what the other wrote before a flag of a pipe that did not wait": (
+        FLAGGED % "CrossCoreSetFlag<0, PIPE_V>(1);",
+        r"DataCopy reads global memory that kernel blocks\d+, block [01] of 2 wrote by DataCopy \[.*\], and the flags "
+        r"that it set for other blocks did not wait for pipe MTE3, which writes it. Name that pipe in "
+        r"CrossCoreSetFlag<mode, PIPE_MTE3>",
+    ),
+    "what the other wrote before a flag of a pipe that waited": (
+        FLAGGED % "PipeBarrier<PIPE_ALL>(); CrossCoreSetFlag<0, PIPE_V>(1);",
+        "",
+    ),
+    "what the other wrote before a second flag of its pipe": (
+        FLAGGED % "CrossCoreSetFlag<0, PIPE_V>(2); CrossCoreSetFlag<0, PIPE_MTE3>(1); CrossCoreWaitFlag(2);",
+        "",
+    ),
     "their own halves": ("DataCopy(z[block * 32], b, 32);", ""),
     "a whole block into the other's half": ("DataCopy(z[block * 28], b, 32);", SHARED),
     "rows of one another": ("DataCopy(z[block * 8], b, DataCopyParams(4, 1, 0, 1));", ""),

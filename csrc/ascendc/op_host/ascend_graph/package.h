@@ -33,7 +33,7 @@
 #include "ascend_graph/log.h"
 #include "ascend_graph/program_output.h"
 #include "ascend_graph/scalar_outputs.h"
-#include "ascendc_host/internal/runtime.h"
+#include "ascendc_host/internal/pipes.h"
 #include "graph/utils/type_utils.h"
 
 namespace ascend_graph::host {
@@ -482,6 +482,7 @@ class Operator::Call {
                                                    : addresses[0]);
         }
         pointers.push_back(workspace);
+        leave_old_contents(workspace);
         // Kernels share results in it, each by a tensor of its own part: all of it is one argument's memory.
         memory.push_back({workspace, workspace_bytes_});
         pointers.push_back(tiling_data(kept));
@@ -494,6 +495,16 @@ class Operator::Call {
   private:
     static constexpr int kParamInvalid = Operator::kParamInvalid;
 
+    // What a kernel finds in its own part of the workspace is what another one left there, never zeros that
+    // it could count on. Of a large one the begin is enough to show it.
+    void leave_old_contents(void* workspace) const {
+        constexpr size_t of_system = 16 * 1024 * 1024;
+        constexpr int unset = 0xfe;
+        const size_t most = ascendc_host::pipes_are_checked ? SIZE_MAX : 1024 * 1024;
+        const size_t from = workspace_bytes_ >= of_system ? of_system : 0;
+        if (workspace_bytes_ > from)
+            std::memset(static_cast<char*>(workspace) + from, unset, std::min(most, workspace_bytes_ - from));
+    }
     // The communicators that the definition's attrs name; an empty name is none.
     void hold_contexts(const Value* attrs) {
         const auto& known = op_.definition_.op.attrs;

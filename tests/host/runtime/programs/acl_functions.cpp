@@ -2,9 +2,11 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <thread>
 
 #include "acl/acl.h"
@@ -113,6 +115,37 @@ static bool streams_and_events() {
     CHECK(aclrtStreamStop(nullptr) == 107000 && aclrtStreamStop(another) == 0);
     CHECK(aclrtDestroyEvent(event) == 0 && aclrtDestroyStream(another) == 0 &&
           aclrtDestroyStream(stream) == 0);
+    return true;
+}
+
+// A stream that waits: a call ends after the time that it is given, and not before.
+static bool timeouts() {
+    using clock = std::chrono::steady_clock;
+    aclrtStream stream = nullptr, other = nullptr;
+    aclrtNotify notify = nullptr;
+    CHECK(aclrtCreateStream(&stream) == 0 && aclrtCreateStream(&other) == 0);
+    CHECK(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT) == 0);
+    CHECK(aclrtWaitAndResetNotify(notify, stream, 0) == 0);
+    for (const bool of_device : {false, true}) {
+        const auto begin = clock::now();
+        const aclError error = of_device ? aclrtSynchronizeDeviceWithTimeout(100)
+                                         : aclrtSynchronizeStreamWithTimeout(stream, 100);
+        const auto lasted = clock::now() - begin;
+        CHECK(error == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+        CHECK(lasted > std::chrono::milliseconds(90) && lasted < std::chrono::milliseconds(1500));
+    }
+    CHECK(aclrtSynchronizeStreamWithTimeout(stream, 0) == 107000);
+    CHECK(aclrtSynchronizeDeviceWithTimeout(-2) == 107000);
+    std::thread late([&] {
+        aclrtSetDevice(0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        aclrtRecordNotify(notify, other);
+    });
+    const aclError error = aclrtSynchronizeStreamWithTimeout(stream, 20000);
+    late.join();
+    CHECK(error == 0);
+    CHECK(aclrtDestroyNotify(notify) == 0 && aclrtDestroyStream(stream) == 0 &&
+          aclrtDestroyStream(other) == 0);
     return true;
 }
 
@@ -337,8 +370,8 @@ int main() {
         CHECK(aclFinalizeCallbackUnRegister(ACL_REG_TYPE_OTHER, finalized) == 100000);
         return true;
     };
-    const bool all = begun() && notifies() && host_functions() && streams_and_events() && memory() &&
-                     pools() && built_models() && descriptions() && device() && ended();
+    const bool all = begun() && notifies() && timeouts() && host_functions() && streams_and_events() &&
+                     memory() && pools() && built_models() && descriptions() && device() && ended();
     if (all) std::puts("ok");
     return all ? 0 : 1;
 }

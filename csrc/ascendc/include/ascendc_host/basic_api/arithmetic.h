@@ -195,9 +195,6 @@ struct shift_right_op {
 
 // Bitwise operations know 16 bits alone before dav-3510: one by count works on so many pairs of bytes,
 // whatever the type of its tensors, and one with masks does not compile for another type.
-template <typename Op>
-constexpr bool is_bitwise =
-    std::is_same<Op, and_op>::value || std::is_same<Op, or_op>::value || std::is_same<Op, not_op>::value;
 #if __NPU_ARCH__ == 3510
 template <typename Op>
 constexpr bool in_pairs = false;
@@ -212,13 +209,6 @@ decltype(auto) as_counted(const LocalTensor<T>& tensor) {
     } else {
         return (tensor);
     }
-}
-template <typename Op, typename T>
-constexpr void require_bits() {
-#if __NPU_ARCH__ != 3510
-    static_assert(!is_bitwise<Op> || (std::is_integral<T>::value && sizeof(T) == 2),
-                  "And, Or and Not take int16_t and uint16_t on this SoC: use ReinterpretCast");
-#endif
 }
 // As many as an operation on whole tensors counts.
 template <typename Op, typename T>
@@ -319,7 +309,7 @@ using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
 }  // namespace detail
 
 // The names of the API cannot be template arguments, so each family of overloads is written once, as a macro.
-#define ASCENDC_UNARY(Name, op)                                                                     \
+#define ASCENDC_UNARY(Name, op, ELEMENTS)                                                           \
     template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>             \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count& count) {           \
         Name(dst, src, count, ascendc_host::current().where);                                       \
@@ -327,28 +317,28 @@ using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
     template <typename T>                                                                           \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,           \
               Where where = Where()) {                                                              \
-        detail::require_bits<op, T>();                                                              \
+        ELEMENTS(Name, T);                                                                          \
         detail::on_count(#Name, where, count, dst, op(), src);                                      \
     }                                                                                               \
     template <typename T, bool isSetMask = true, typename Lanes>                                    \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, uint8_t repeatTime, \
               const UnaryRepeatParams& repeatParams, Where where = Where()) {                       \
-        detail::require_bits<op, T>();                                                              \
+        ELEMENTS(Name, T);                                                                          \
         ascendc_host::enter(where);                                                                 \
         detail::on_repeats(#Name, where,                                                            \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
                            repeatTime, repeatParams, dst, op(), src);                               \
     }
 
-ASCENDC_UNARY(Relu, detail::relu_op)
-ASCENDC_UNARY(Exp, detail::exp_op)
-ASCENDC_UNARY(Ln, detail::ln_op)
-ASCENDC_UNARY(Abs, detail::abs_op)
-ASCENDC_UNARY(Neg, detail::neg_op)
-ASCENDC_UNARY(Reciprocal, detail::reciprocal_op)
-ASCENDC_UNARY(Sqrt, detail::sqrt_op)
-ASCENDC_UNARY(Rsqrt, detail::rsqrt_op)
-ASCENDC_UNARY(Not, detail::not_op)
+ASCENDC_UNARY(Relu, detail::relu_op, ASCENDC_RELU)
+ASCENDC_UNARY(Exp, detail::exp_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Ln, detail::ln_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Abs, detail::abs_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Neg, detail::neg_op, ASCENDC_NEG)
+ASCENDC_UNARY(Reciprocal, detail::reciprocal_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Sqrt, detail::sqrt_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Rsqrt, detail::rsqrt_op, ASCENDC_FLOATS)
+ASCENDC_UNARY(Not, detail::not_op, ASCENDC_BITS)
 #undef ASCENDC_UNARY
 
 // With a choice of the algorithm, as the forms with a count have it.
@@ -365,7 +355,7 @@ ASCENDC_UNARY_BY(Sqrt, detail::sqrt_op)
 ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
 #undef ASCENDC_UNARY_BY
 
-#define ASCENDC_BINARY(Name, op)                                                                            \
+#define ASCENDC_BINARY(Name, op, COUNTED, MASKED)                                                           \
     template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>                     \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               const Count& count) {                                                                         \
@@ -374,6 +364,7 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     template <typename T>                                                                                   \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               const int32_t& count, Where where = Where()) {                                                \
+        COUNTED(Name, T);                                                                                   \
         detail::on_count(#Name, where, count, detail::as_counted<op>(dst), op(),                            \
                          detail::as_counted<op>(src0), detail::as_counted<op>(src1));                       \
     }                                                                                                       \
@@ -387,7 +378,7 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,                    \
               Where where = Where()) {                                                                      \
-        detail::require_bits<op, T>();                                                                      \
+        MASKED(Name, T);                                                                                    \
         ascendc_host::enter(where);                                                                         \
         detail::on_repeats(#Name, where,                                                                    \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
@@ -397,23 +388,23 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,            \
               Where where = Where()) {                                                                      \
-        detail::require_bits<op, T>();                                                                      \
+        MASKED(Name, T);                                                                                    \
         ascendc_host::enter(where);                                                                         \
         detail::on_repeats(#Name, where,                                                                    \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
                            repeatTime, repeatParams, dst, op(), src0, src1);                                \
     }
 
-ASCENDC_BINARY(Add, detail::add_op)
-ASCENDC_BINARY(Sub, detail::sub_op)
-ASCENDC_BINARY(Mul, detail::mul_op)
-ASCENDC_BINARY(Div, detail::div_op)
-ASCENDC_BINARY(Max, detail::max_op)
-ASCENDC_BINARY(Min, detail::min_op)
-ASCENDC_BINARY(And, detail::and_op)
-ASCENDC_BINARY(Or, detail::or_op)
-ASCENDC_BINARY(AddRelu, detail::add_relu_op)
-ASCENDC_BINARY(SubRelu, detail::sub_relu_op)
+ASCENDC_BINARY(Add, detail::add_op, ASCENDC_NUMBERS, ASCENDC_NUMBERS)
+ASCENDC_BINARY(Sub, detail::sub_op, ASCENDC_NUMBERS, ASCENDC_NUMBERS)
+ASCENDC_BINARY(Mul, detail::mul_op, ASCENDC_NUMBERS, ASCENDC_NUMBERS)
+ASCENDC_BINARY(Div, detail::div_op, ASCENDC_FLOATS, ASCENDC_FLOATS)
+ASCENDC_BINARY(Max, detail::max_op, ASCENDC_NUMBERS, ASCENDC_NUMBERS)
+ASCENDC_BINARY(Min, detail::min_op, ASCENDC_NUMBERS, ASCENDC_NUMBERS)
+ASCENDC_BINARY(And, detail::and_op, ASCENDC_INTEGERS, ASCENDC_BITS)
+ASCENDC_BINARY(Or, detail::or_op, ASCENDC_INTEGERS, ASCENDC_BITS)
+ASCENDC_BINARY(AddRelu, detail::add_relu_op, ASCENDC_SHORTS, ASCENDC_SHORTS)
+ASCENDC_BINARY(SubRelu, detail::sub_relu_op, ASCENDC_SHORTS, ASCENDC_SHORTS)
 #undef ASCENDC_BINARY
 
 template <typename T, const DivConfig& config>
@@ -446,7 +437,7 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
 
 // The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the
 // device does.
-#define ASCENDC_SCALAR(Name, op)                                                                          \
+#define ASCENDC_SCALAR(Name, op, ELEMENTS)                                                                \
     template <typename T, bool isSetMask = true, typename Count,                                          \
               typename = detail::IfPointed<Count, int32_t>>                                               \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
@@ -456,6 +447,7 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
     template <typename T, bool isSetMask = true>                                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
               const int32_t& count, Where where = Where()) {                                              \
+        ELEMENTS(Name, T);                                                                                \
         const detail::Wide<T> scalar = scalarValue;                                                       \
         detail::on_count(                                                                                 \
             #Name, where, count, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);      \
@@ -465,6 +457,7 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
               Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,                      \
               Where where = Where()) {                                                                    \
         ascendc_host::enter(where);                                                                       \
+        ELEMENTS(Name, T);                                                                                \
         const detail::Wide<T> scalar = scalarValue;                                                       \
         detail::on_repeats(                                                                               \
             #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),        \
@@ -481,16 +474,16 @@ template <typename T>
 using Same = typename SameAs<T>::type;
 }  // namespace detail
 
-ASCENDC_SCALAR(Adds, detail::add_op)
-ASCENDC_SCALAR(Muls, detail::mul_op)
-ASCENDC_SCALAR(Maxs, detail::max_op)
-ASCENDC_SCALAR(Mins, detail::min_op)
-ASCENDC_SCALAR(LeakyRelu, detail::leaky_relu_op)
-ASCENDC_SCALAR(ShiftLeft, detail::shift_left_op)
-ASCENDC_SCALAR(Subs, detail::sub_scalar_op)
-ASCENDC_SCALAR(Divs, detail::div_scalar_op)
-ASCENDC_SCALAR(Ands, detail::and_op)
-ASCENDC_SCALAR(Ors, detail::or_op)
+ASCENDC_SCALAR(Adds, detail::add_op, ASCENDC_NUMBERS)
+ASCENDC_SCALAR(Muls, detail::mul_op, ASCENDC_NUMBERS)
+ASCENDC_SCALAR(Maxs, detail::max_op, ASCENDC_NUMBERS)
+ASCENDC_SCALAR(Mins, detail::min_op, ASCENDC_NUMBERS)
+ASCENDC_SCALAR(LeakyRelu, detail::leaky_relu_op, ASCENDC_FLOATS)
+ASCENDC_SCALAR(ShiftLeft, detail::shift_left_op, ASCENDC_INTEGERS)
+ASCENDC_SCALAR(Subs, detail::sub_scalar_op, ASCENDC_SUBS)
+ASCENDC_SCALAR(Divs, detail::div_scalar_op, ASCENDC_DIVS)
+ASCENDC_SCALAR(Ands, detail::and_op, ASCENDC_BITS_OF_SCALAR)
+ASCENDC_SCALAR(Ors, detail::or_op, ASCENDC_BITS_OF_SCALAR)
 #undef ASCENDC_SCALAR
 
 // --- shifts
@@ -511,6 +504,7 @@ auto shift_right(int64_t distance, bool round) {
 template <typename T, bool isSetMask = true>
 void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
                 const int32_t& count, Where where = Where()) {
+    ASCENDC_INTEGERS(ShiftRight, T);
     detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false),
                      src);
 }
@@ -518,6 +512,7 @@ template <typename T, bool isSetMask = true, typename Lanes>
 void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
                 Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false,
                 Where where = Where()) {
+    ASCENDC_INTEGERS(ShiftRight, T);
     ascendc_host::enter(where);
     detail::on_repeats(
         "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
@@ -548,13 +543,9 @@ struct fused_mul_add_relu_op {
 };
 template <typename Op, typename T, bool counted>
 constexpr void require_accumulated() {
-#if __NPU_ARCH__ == 3510
     constexpr bool takes = is_one_of<T, half, float> || (counted && is_one_of<T, int64_t, uint64_t>);
-#else
-    constexpr bool takes = is_one_of<T, half, float>;
-#endif
-    static_assert(takes || !std::is_same<Op, fused_mul_add_relu_op>::value,
-                  "MulAddRelu is for half and float (dav-3510: by a count for int64_t and uint64_t too)");
+    static_assert(__NPU_ARCH__ != 3510 || takes || !std::is_same<Op, fused_mul_add_relu_op>::value,
+                  "MulAddRelu is for half and float, and by a count for int64_t and uint64_t");
 }
 }  // namespace detail
 
@@ -563,12 +554,14 @@ constexpr void require_accumulated() {
     template <typename T __VA_ARGS__>                                                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,             \
               const int32_t& count, Where where = Where()) {                                                 \
+        ASCENDC_FLOATS(Name, T);                                                                             \
         detail::require_accumulated<op, T, true>();                                                          \
         detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                                   \
     }                                                                                                        \
     template <typename T __VA_ARGS__, bool isSetMask = true, typename Lanes>                                 \
     void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, Lanes mask, \
               uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {           \
+        ASCENDC_FLOATS(Name, T);                                                                             \
         detail::require_accumulated<op, T, false>();                                                         \
         ascendc_host::enter(where);                                                                          \
         detail::on_repeats_with_dst(                                                                         \
@@ -605,6 +598,7 @@ void axpy_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar
 template <typename T, typename U>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
           const int32_t& count, Where where = Where()) {
+    ASCENDC_FLOATS(Axpy, T);
     detail::on_count("Axpy", where, count, dst, detail::axpy<T, U>(scalarValue), src, dst);
 }
 template <typename T, typename U>
@@ -615,6 +609,7 @@ void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Sa
 template <typename T, typename U, bool isSetMask = true, typename Lanes>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
           Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
+    ASCENDC_FLOATS(Axpy, T);
     ascendc_host::enter(where);
     detail::axpy_repeats(dst, src, scalarValue,
                          detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where),
@@ -707,6 +702,7 @@ void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uin
 template <typename T, bool isSetMask = true, typename Lanes>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, uint8_t repeatTime,
           const CopyRepeatParams& repeatParams, Where where = Where()) {
+    ASCENDC_WORDS(Copy, T);
     ascendc_host::enter(where);
     detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
                          repeatTime, repeatParams, where);
@@ -722,6 +718,7 @@ void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t c
 template <typename T>
 void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const int32_t& count,
                Where where = Where()) {
+    ASCENDC_WORDS(Duplicate, T);
     using B = detail::Bits<T>;
     const B bits = detail::bits_of<T>(scalarValue);
     detail::on_count("Duplicate", where, count, dst.template ReinterpretCast<B>(), [bits] { return bits; });
@@ -729,6 +726,7 @@ void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, co
 template <typename T, bool isSetMask = true, typename Lanes>
 void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, Lanes mask, uint8_t repeatTime,
                uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+    ASCENDC_WORDS(Duplicate, T);
     ascendc_host::enter(where);
     detail::duplicate_repeats<T>(
         dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),

@@ -51,9 +51,22 @@ uint64_t compared_bits(uint64_t count, const char* api, const Where& where) {
 #endif
 }
 // Of the first `count` elements; `right` gives what each is compared with.
+// int32_t can be asked for equality alone on dav-2201, and half and float for all.
+template <typename T>
+void require_comparable(const char* api, CMPMODE mode, const Where& where) {
+    static_assert(__NPU_ARCH__ == 3510 || is_one_of<T, half, float, int32_t>,
+                  "Compare is for half, float, int32_t on this SoC: use Cast or ReinterpretCast");
+    if (__NPU_ARCH__ != 3510 && std::is_same<T, int32_t>::value && mode != CMPMODE::EQ)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: int32_t with a mode that is not CMPMODE::EQ, which this SoC does not "
+                                 "have; Cast to float first",
+                                 api));
+}
 template <typename T, typename U, typename Right>
 void compare_count(const LocalTensor<U>& dst, const T* left, const Right& right, CMPMODE mode, uint32_t count,
                    const char* api, const Where& where) {
+    require_comparable<T>(api, mode, where);
     const uint64_t written = compared_bits<T>(count, api, where);
     uint8_t* bits = reinterpret_cast<uint8_t*>(vector_operand(dst, written / 8, api, "dst", where));
     constexpr uint32_t lanes = lanes_of<T>();
@@ -73,6 +86,7 @@ void compare_count(const LocalTensor<U>& dst, const T* left, const Right& right,
 template <typename T, typename U, typename Right>
 void compare_repeats(const LocalTensor<U>& dst, const Operand<T>& left, const Right& right, CMPMODE mode,
                      const Mask& mask, uint32_t repeats, const char* api, const Where& where) {
+    require_comparable<T>(api, mode, where);
     constexpr uint32_t lanes = lanes_of<T>();
     uint8_t* bits =
         reinterpret_cast<uint8_t*>(vector_operand(dst, uint64_t(repeats) * lanes / 8, api, "dst", where));
@@ -176,6 +190,7 @@ template <typename T, bool isSetMask = true>
 void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, uint64_t mask,
              const BinaryRepeatParams& p, Where where = Where()) {
     auto& block = ascendc_host::enter(where);
+    detail::require_comparable<T>("Compare", cmpMode, where);
     constexpr uint32_t lanes = detail::lanes_of<T>();
     const auto active = detail::make_mask<isSetMask>(mask, lanes, "Compare", where);
     const detail::Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, active, 1, lanes, "Compare",
@@ -228,6 +243,7 @@ inline uint64_t first_bit(SELMODE mode, uint32_t repeat, uint32_t lanes) {
 template <typename T, typename Right>
 void select_repeats(const Operand<T>& to, const uint8_t* bits, const Operand<T>& left, const Right& right,
                     SELMODE mode, const Mask& mask, uint32_t repeats, const Where& where) {
+    ASCENDC_FLOATS(Select, T);
     constexpr uint32_t lanes = lanes_of<T>();
     require_order("Select", to, left, mask, repeats, lanes, where);
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {

@@ -4,6 +4,7 @@
 #define ASCENDC_HOST_BASIC_API_COPY_H
 
 #include "ascendc_host/basic_api/pipe.h"
+#include "ascendc_host/internal/element_types.h"
 
 namespace AscendC {
 
@@ -175,6 +176,11 @@ void accumulate(Block::Atomic how, const T* from, T* to, uint64_t count) {
 // A write to global memory while SetAtomicAdd, SetAtomicMax or SetAtomicMin is in force.
 template <typename T>
 void store_atomic(Block::Atomic how, const uint8_t* from, uint8_t* to, uint64_t bytes) {
+    if (bytes % sizeof(T) != 0)
+        ascendc_host::fail(ascendc_host::format(
+            "an atomic copy of %llu bytes, and the type that SetAtomicAdd, SetAtomicMax or SetAtomicMin "
+            "was given has %zu; give it the type of the tensor",
+            static_cast<unsigned long long>(bytes), sizeof(T)));
     for (uint64_t at = 0; at < bytes;) {
         const uint64_t page_rest =
             ascendc_host::lock_page - reinterpret_cast<uint64_t>(to + at) % ascendc_host::lock_page;
@@ -193,10 +199,8 @@ template <typename T>
 void store(const Block& block, const uint8_t* from, uint8_t* to, uint64_t bytes) {
     if (block.atomic == Block::Atomic::none) {
         std::memcpy(to, from, bytes);
-    } else if constexpr (accumulates_in_memory<T>) {
-        store_atomic<T>(block.atomic, from, to, bytes);
-    } else if (std::is_same<T, uint8_t>::value && block.accumulate != nullptr) {
-        block.accumulate(block.atomic, from, to, bytes);  // an instruction, which knows bytes alone
+    } else if (block.accumulate != nullptr) {
+        block.accumulate(block.atomic, from, to, bytes);  // by the type that was set, whatever the tensor's
     } else {
         ascendc_host::fail(
             "an atomic copy to global memory takes float, half, bfloat16_t, int32_t, int16_t or int8_t");
@@ -594,6 +598,7 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2Nd
 
 template <typename T>
 void SetAtomicType() {
+    ASCENDC_ATOMIC(SetAtomicType, T);
     if constexpr (detail::accumulates_in_memory<T>) {
         ascendc_host::current().accumulate = detail::store_atomic<T>;
     } else {
@@ -603,16 +608,19 @@ void SetAtomicType() {
 // From here on, copies from local to global memory add to what is there.
 template <typename T>
 void SetAtomicAdd() {
+    ASCENDC_ATOMIC(SetAtomicAdd, T);
     SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::add;
 }
 template <typename T>
 void SetAtomicMax() {
+    ASCENDC_ATOMIC(SetAtomicMax, T);
     SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::max;
 }
 template <typename T>
 void SetAtomicMin() {
+    ASCENDC_ATOMIC(SetAtomicMin, T);
     SetAtomicType<T>();
     ascendc_host::current().atomic = ascendc_host::Block::Atomic::min;
 }

@@ -429,6 +429,12 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
                       (!ascendc_host::is_packed<U> || std::is_same<T, int32_t>::value),
                   "Mmad: int4b_t is multiplied with int4b_t, to int32_t");
     static_assert(cube_has_packed<U>, "Mmad: dav-3510 does not have int4b_t");
+    static_assert(
+        ascendc_host::is_packed<U> || multiplies_float8<U, S>() ||
+            (std::is_same<U, S>::value && std::is_same<T, Sum<U>>::value &&
+             is_one_of<U, int8_t, half, bfloat16_t, float>),
+        "Mmad: fm and filter are both int8_t and dst int32_t, or both half, bfloat16_t or float and "
+        "dst float");
     static_assert(!multiplies_float8<U, S>() || std::is_same<T, float>::value,
                   "Mmad: the product of 8-bit floats is float");
     const auto& block = ascendc_host::enter(where);
@@ -470,6 +476,8 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
                      std::min(16u, n - j));
         }
     };
+    if (keep && biases == nullptr)
+        dst.use(uint64_t((n + 15) / 16) * 16 * rows, "Mmad", "what dst has", where);
     by_runs([&](W* to, const T* from, uint32_t column, uint32_t count) {
         if (biases != nullptr) from = biases + column;
         for (uint32_t j = 0; j < count; ++j)
@@ -500,8 +508,8 @@ template <typename T, typename U, typename S, typename V>
 void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
           const LocalTensor<V>& bias, const MmadParams& params, Where where = Where()) {
     static_assert(!ascendc_host::is_packed<U>, "Mmad: with a bias not for int4b_t");
-    const LocalTensor<T> same = bias.template ReinterpretCast<T>();
-    detail::mmad(dst, fm, filter, &same, params, where);
+    static_assert(std::is_same<T, V>::value, "Mmad: bias has the elements of dst");
+    detail::mmad(dst, fm, filter, &bias, params, where);
 }
 enum class HF32Mode { ENABLE, DISABLE };
 enum class HF32TransMode { NEAREST_ZERO, NEAREST_EVEN };
@@ -534,6 +542,66 @@ constexpr bool is_by_column(QuantMode_t mode) {
 }
 // Whether the architecture has it.
 constexpr bool is_known(QuantMode_t mode) { return __NPU_ARCH__ == 3510 || mode <= VREQ8; }
+// The scales of columns where no tensor has them: those of SetFixPipeConfig.
+inline const uint64_t* register_scales(uint32_t columns, const Where& where) {
+    const auto& block = ascendc_host::current();
+    if (block.fixpipe.scales_bytes < columns * sizeof(uint64_t))
+        ascendc_host::fail(block, where,
+                           "a scale for each column is missing; pass Fixpipe a cbufWorkspace, or call "
+                           "SetFixPipeConfig first");
+    return reinterpret_cast<const uint64_t*>(block.fixpipe.scales);
+}
+// Raises where a mode of dav-2201 makes other elements than T of U. dav-3510 has more modes.
+template <typename T, typename U>
+void check_quant_mode(QuantMode_t mode, const Where& where) {
+    constexpr bool is_sum = std::is_same<U, float>::value || std::is_same<U, int32_t>::value;
+    static_assert(is_sum, "Fixpipe: src has elements of float or int32_t");
+    constexpr bool of_float = std::is_same<U, float>::value;
+    constexpr bool is_byte = is_one_of<T, int8_t, uint8_t>;
+    struct Pair {
+        QuantMode_t mode;
+        bool fits;
+        const char* makes;
+    };
+    constexpr Pair pairs[] = {
+        {NoQuant, std::is_same<T, U>::value, "the same elements"},
+        {F322F16, of_float && std::is_same<T, half>::value, "half of float"},
+        {F322BF16, of_float && std::is_same<T, bfloat16_t>::value, "bfloat16_t of float"},
+        {DEQF16, !of_float && std::is_same<T, half>::value, "half of int32_t"},
+        {VDEQF16, !of_float && std::is_same<T, half>::value, "half of int32_t"},
+        {QF322B8_PRE, of_float && is_byte, "int8_t or uint8_t of float"},
+        {VQF322B8_PRE, of_float && is_byte, "int8_t or uint8_t of float"},
+        {REQ8, !of_float && is_byte, "int8_t or uint8_t of int32_t"},
+        {VREQ8, !of_float && is_byte, "int8_t or uint8_t of int32_t"}};
+    for (const Pair& pair : pairs) {
+        if (pair.mode != mode || pair.fits) continue;
+        const char* wanted = "none";
+        for (const Pair& other : pairs) {
+            if (!other.fits) continue;
+            constexpr const char* names[] = {"NoQuant",     "F322F16",      "F322BF16", "DEQF16", "VDEQF16",
+                                             "QF322B8_PRE", "VQF322B8_PRE", "REQ8",     "VREQ8"};
+            wanted = names[&other - pairs];
+            break;
+        }
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("Fixpipe: quantPre %d makes %s, and dst and src have others; the mode of "
+                                 "these is %s",
+                                 static_cast<int>(mode), pair.makes, wanted));
+    }
+}
+// The word of a scale says whether bytes are signed (bit 46), and whether integers are shifted first (bit
+// 36).
+template <typename T>
+T quantized_byte(float scaled, uint64_t word, bool shifts) {
+    if (shifts && (word >> 36 & 1) != 0)
+        ascendc_host::fail(
+            "Fixpipe: bit 36 of a scale shifts what it scales; the host does not have that, clear the bit");
+    const int64_t offset = static_cast<int64_t>(word << 18) >> 55;
+    const float value = std::clamp(std::nearbyint(scaled), -256.0f, 255.0f) + static_cast<float>(offset);
+    if ((word >> 46 & 1) != 0) return static_cast<T>(saturate<int8_t>(value));
+    return static_cast<T>(saturate<uint8_t>(value));
+}
 template <typename T, typename U>
 T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar,
               uint32_t column) {
@@ -543,10 +611,8 @@ T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint
     const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
     const float scaled = static_cast<float>(value) * scale;
     if constexpr (sizeof(T) == 1) {
-        // Nine bits, then the offset of as many that the word carries, then the type.
-        const int64_t word = static_cast<int64_t>(by_column && scales != nullptr ? scales[column] : scalar);
-        const int64_t offset = static_cast<int64_t>(static_cast<uint64_t>(word) << 18) >> 55;
-        return saturate<T>(std::clamp(std::nearbyint(scaled), -256.0f, 255.0f) + static_cast<float>(offset));
+        const uint64_t word = by_column && scales != nullptr ? scales[column] : scalar;
+        return quantized_byte<T>(scaled, word, mode == REQ8 || mode == VREQ8);
     } else {
         return convert<T>(scaled, RoundMode::CAST_NONE);
     }
@@ -566,6 +632,8 @@ void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout la
                                  "F322F16, F322BF16, (V)DEQF16, (V)QF322B8_PRE and (V)REQ8",
                                  static_cast<int>(p.quantPre)));
     }
+    if (__NPU_ARCH__ != 3510) check_quant_mode<T, U>(p.quantPre, where);
+    if (is_by_column(p.quantPre) && scales == nullptr) scales = register_scales(p.nSize, where);
     const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1     ? 32
                            : layout == CO2Layout::NZ && p.isChannelSplit ? 8
                                                                          : 16;
@@ -644,15 +712,6 @@ FixpipeParamsV220 fixpipe_params(const FixpipeParams<S>& p, const Where& where) 
 template <typename S>
 CO2Layout layout_of(const FixpipeParams<S>& p) {
     return p.nz2ndParams.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ;
-}
-inline const uint64_t* column_scales(const DataCopyCO12DstParams& p, const Where& where) {
-    if (!is_by_column(p.quantPre)) return nullptr;
-    const auto& block = ascendc_host::current();
-    if (block.fixpipe.scales_bytes < p.nSize * sizeof(uint64_t)) {
-        ascendc_host::fail(block, where,
-                           "DataCopy: a scale for each column is missing; call SetFixPipeConfig first");
-    }
-    return reinterpret_cast<const uint64_t*>(block.fixpipe.scales);
 }
 inline FixpipeParamsV220 fixpipe_params(const DataCopyCO12DstParams& p) {
     const auto& nd = ascendc_host::current().fixpipe;
@@ -757,15 +816,13 @@ template <typename T, typename U>
 void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
               Where where = Where()) {
     detail::fixpipe_out(dst, src, detail::fixpipe_params(params),
-                        params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
-                        detail::column_scales(params, where), where);
+                        params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
 }
 template <typename T, typename U>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
               Where where = Where()) {
     detail::fixpipe_local(dst, src, detail::fixpipe_params(params),
-                          params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
-                          detail::column_scales(params, where), where);
+                          params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
 }
 
 }  // namespace AscendC

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ascendc_host/basic_api/tensor.h"
+#include "ascendc_host/internal/element_types.h"
 #include "ascendc_host/internal/overlap.h"
 
 namespace AscendC {
@@ -135,9 +136,6 @@ namespace detail {
 
 using ascendc_host::Block;
 using ascendc_host::Wide;
-
-template <typename T, typename... Allowed>
-constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
 
 // An operand of a vector instruction must lie in the unified buffer and start at a multiple of 32 bytes.
 template <bool packs = false, typename T>

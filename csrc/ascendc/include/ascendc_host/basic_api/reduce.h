@@ -279,6 +279,7 @@ std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, 
 template <typename T, bool isSetMask = true, typename Lanes>
 void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
                     int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ASCENDC_FLOATS(WholeReduceSum, T);
     ascendc_host::enter(where);
     detail::reduce_groups<ReduceType::SUM>(
         "WholeReduceSum", dst, src,
@@ -289,6 +290,7 @@ template <typename T, bool isSetMask = true, typename Lanes>
 void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
                     int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
                     ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ASCENDC_FLOATS(WholeReduceMax, T);
     ascendc_host::enter(where);
     detail::reduce_with_index<ReduceType::MAX>(
         "WholeReduceMax", dst, src,
@@ -299,6 +301,7 @@ template <typename T, bool isSetMask = true, typename Lanes>
 void WholeReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
                     int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
                     ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ASCENDC_FLOATS(WholeReduceMin, T);
     ascendc_host::enter(where);
     detail::reduce_with_index<ReduceType::MIN>(
         "WholeReduceMin", dst, src,
@@ -309,6 +312,7 @@ template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = tr
 void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
                   int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
                   ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ASCENDC_FLOATS(ReduceRepeat, T);
     ascendc_host::enter(where);
     const auto active = detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceRepeat", where);
     const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};
@@ -324,6 +328,7 @@ template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = tr
 void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
                      int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
                      Where where = Where()) {
+    ASCENDC_FLOATS(ReduceDataBlock, T);
     ascendc_host::enter(where);
     detail::reduce_groups<reduceType>(
         "ReduceDataBlock", dst, src,
@@ -333,6 +338,7 @@ void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes
 template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true, typename Lanes>
 void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
                     int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ASCENDC_FLOATS(ReducePairElem, T);
     ascendc_host::enter(where);
     detail::reduce_groups<reduceType>(
         "ReducePairElem", dst, src,
@@ -373,6 +379,7 @@ void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32
 template <typename T, typename Lanes>
 void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                Lanes mask, int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {
+    ASCENDC_FLOATS(ReduceSum, T);
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
     const auto values = detail::all_active(
@@ -385,6 +392,7 @@ template <typename T, typename Lanes>
 void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                Lanes mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,
                Where where = Where()) {
+    ASCENDC_FLOATS(ReduceMax, T);
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
     const auto values = detail::all_active(
@@ -397,6 +405,7 @@ template <typename T, typename Lanes>
 void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                Lanes mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,
                Where where = Where()) {
+    ASCENDC_FLOATS(ReduceMin, T);
     ascendc_host::enter(where);
     std::vector<uint32_t> positions;
     const auto values = detail::all_active(
@@ -412,12 +421,14 @@ void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
 template <typename T, bool isSetMask = true>
 void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,  // not used
                const int32_t count, Where where = Where()) {
+    ASCENDC_FLOATS(ReduceSum, T);
     ascendc_host::enter(where);
     detail::store_sum(dst, detail::first_elements("ReduceSum", src, count, where), true, where);
 }
 template <typename T>
 void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                const int32_t count, bool calIndex = false, Where where = Where()) {
+    ASCENDC_FLOATS(ReduceMax, T);
     ascendc_host::enter(where);
     const auto values = detail::first_elements("ReduceMax", src, count, where);
     detail::use_reduction_space("ReduceMax", sharedTmpBuffer, count / detail::lanes_of<T>(), 2, calIndex,
@@ -427,6 +438,7 @@ void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
 template <typename T>
 void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                const int32_t count, bool calIndex = false, Where where = Where()) {
+    ASCENDC_FLOATS(ReduceMin, T);
     ascendc_host::enter(where);
     const auto values = detail::first_elements("ReduceMin", src, count, where);
     detail::use_reduction_space("ReduceMin", sharedTmpBuffer, count / detail::lanes_of<T>(), 2, calIndex,

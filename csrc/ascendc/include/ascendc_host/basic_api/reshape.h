@@ -126,6 +126,7 @@ void gather_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 template <typename T>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
             uint32_t srcBaseOffset, uint32_t count, Where where = Where()) {
+    ASCENDC_WORDS(Gather, T);
     ascendc_host::enter(where);
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset, {true, count, 0, 0}, 0, DEFAULT_REPEAT_STRIDE,
                            where);
@@ -134,6 +135,7 @@ template <typename T, typename Lanes>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
             uint32_t srcBaseOffset, Lanes mask, uint8_t repeatTime, uint16_t dstRepStride,
             Where where = Where()) {
+    ASCENDC_WORDS(Gather, T);
     ascendc_host::enter(where);
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset,
                            detail::make_mask<true>(mask, detail::lanes_of<T>(), "Gather", where), repeatTime,
@@ -144,6 +146,7 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
 template <typename T>
 void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
              uint8_t repeatTime, const GatherRepeatParams& params, Where where = Where()) {
+    ASCENDC_ELEMENTS(Gatherb, T, uint16_t, uint32_t);
     ascendc_host::enter(where);
     const uint32_t block = params.dstBlkStride == 0 ? 1 : params.dstBlkStride;
     const uint32_t* from =
@@ -220,7 +223,7 @@ template <typename T, typename Selected>
 void gather_mask(const LocalTensor<T>& dst, const LocalTensor<T>& src, bool counter, uint32_t mask,
                  const GatherMaskParams& params, uint64_t& kept, const Where& where,
                  const Selected& selected) {
-    ascendc_host::require_whole_bytes<T>();
+    ASCENDC_WORDS(GatherMask, T);
     constexpr uint32_t lanes = lanes_of<T>();
     const uint32_t per_repeat = counter ? mask : lanes;
     kept = 0;
@@ -283,6 +286,7 @@ inline int64_t GetGatherMaskRemainCount() { return AscendCUtils::GetRsvdCnt(); }
 template <typename T>
 void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint8_t repeatTime,
           const BrcbRepeatParams& params, Where where = Where()) {
+    ASCENDC_WORDS(Brcb, T);
     ascendc_host::enter(where);
     const uint32_t block = params.dstBlkStride == 0 ? 1 : params.dstBlkStride;
     const T* from = detail::vector_operand(src, uint64_t(repeatTime) * 8 * sizeof(T), "Brcb", "src", where);
@@ -303,6 +307,7 @@ void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint8_t repeatTi
 template <typename T>
 void CreateVecIndex(LocalTensor<T> dst, const detail::Same<T>& firstValue, uint32_t count,
                     Where where = Where()) {
+    ASCENDC_NUMBERS(CreateVecIndex, T);
     ascendc_host::enter(where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "CreateVecIndex", "dst", where);
     for (uint32_t i = 0; i < count; ++i) to[i] = static_cast<T>(firstValue + static_cast<T>(i));
@@ -325,6 +330,7 @@ void index_repeats(const LocalTensor<T>& dst, T first, const Mask& mask, uint32_
 template <typename T>
 void CreateVecIndex(LocalTensor<T>& dst, const detail::Same<T>& firstValue, uint64_t mask, uint8_t repeatTime,
                     uint16_t dstBlkStride, uint8_t dstRepStride, Where where = Where()) {
+    ASCENDC_NUMBERS(CreateVecIndex, T);
     ascendc_host::enter(where);
     detail::index_repeats<T>(dst, firstValue,
                              detail::make_mask<true>(mask, detail::lanes_of<T>(), "CreateVecIndex", where),
@@ -333,6 +339,7 @@ void CreateVecIndex(LocalTensor<T>& dst, const detail::Same<T>& firstValue, uint
 template <typename T>
 void CreateVecIndex(LocalTensor<T>& dst, const detail::Same<T>& firstValue, uint64_t mask[],
                     uint8_t repeatTime, uint16_t dstBlkStride, uint8_t dstRepStride, Where where = Where()) {
+    ASCENDC_NUMBERS(CreateVecIndex, T);
     ascendc_host::enter(where);
     detail::index_repeats<T>(dst, firstValue,
                              detail::make_mask<true>(mask, detail::lanes_of<T>(), "CreateVecIndex", where),
@@ -342,6 +349,7 @@ void CreateVecIndex(LocalTensor<T>& dst, const detail::Same<T>& firstValue, uint
 template <typename T>
 void Interleave(const LocalTensor<T>& dst0, const LocalTensor<T>& dst1, const LocalTensor<T>& src0,
                 const LocalTensor<T>& src1, int32_t count, Where where = Where()) {
+    ASCENDC_ONLY_DAV3510(Interleave, T, "use Gather");
     ascendc_host::enter(where);
     const uint64_t bytes = uint64_t(count) * sizeof(T);
     const T* a = detail::vector_operand(src0, bytes, "Interleave", "src0", where);
@@ -355,6 +363,7 @@ void Interleave(const LocalTensor<T>& dst0, const LocalTensor<T>& dst1, const Lo
 template <typename T>
 void DeInterleave(const LocalTensor<T>& dst0, const LocalTensor<T>& dst1, const LocalTensor<T>& src0,
                   const LocalTensor<T>& src1, int32_t count, Where where = Where()) {
+    ASCENDC_ONLY_DAV3510(DeInterleave, T, "use Gather");
     ascendc_host::enter(where);
     const uint64_t bytes = uint64_t(count) * sizeof(T);
     const T* a = detail::vector_operand(src0, bytes, "DeInterleave", "src0", where);
@@ -371,6 +380,7 @@ template <typename T>
 void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {
     ascendc_host::enter(where);
     static_assert(sizeof(T) == 2, "Transpose is for elements of 2 bytes");
+    ASCENDC_ELEMENTS(Transpose, T, half, int16_t, uint16_t);
     T block[256];
     std::memcpy(block, detail::vector_operand(src, sizeof block, "Transpose", "src", where), sizeof block);
     T* to = detail::vector_operand(dst, sizeof block, "Transpose", "dst", where);

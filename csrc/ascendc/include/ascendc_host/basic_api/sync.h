@@ -187,6 +187,25 @@ class Mutex {
     static void Unlock(MutexID) {}
 };
 
+namespace detail {
+// Raises where memory by which blocks wait for one another holds what no kernel wrote. Here they do not need
+// it, and on a device they wait for ever, or not at all.
+inline void require_zeroed(const char* api, const uint8_t* at, const Where& where) {
+    uint32_t found = 0;
+    std::memcpy(&found, at, sizeof found);
+    if (found == 0xfefefefe)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: its workspace in global memory was not set to 0; do so before, with "
+                                 "InitGlobalMemory or a copy, and let the blocks wait for that",
+                                 api));
+}
+inline void require_zeroed(const char* api, const GlobalTensor<int32_t>& workspace, const Where& where) {
+    if (workspace.has_memory(sizeof(uint32_t)))
+        require_zeroed(api, reinterpret_cast<const uint8_t*>(workspace.GetPhyAddr()), where);
+}
+}  // namespace detail
+
 // All blocks, or all vector cores of a kernel on split cores.
 template <bool isAIVOnly = true>
 void SyncAll(Where where = Where()) {
@@ -195,9 +214,11 @@ void SyncAll(Where where = Where()) {
     ascendc_host::barrier(isAIVOnly, where);
 }
 template <bool isAIVOnly = true>
-void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t usedCores = 0,
+void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&, int32_t usedCores = 0,
              Where where = Where()) {
     (void)usedCores;
+    ascendc_host::enter(where);
+    detail::require_zeroed("SyncAll", gmWorkspace, where);
     SyncAll<isAIVOnly>(where);
 }
 // The flags that SyncAll uses on a device.
@@ -235,16 +256,18 @@ void WaitEvent(uint16_t flagId, Where where = Where()) {
 }
 // Block `blockIdx` tells and waits by numbered events.
 template <bool isAIVOnly = true>
-void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
-           Where where = Where()) {
+void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&, int32_t blockIdx,
+           int32_t eventID, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::require_zeroed("IBSet", gmWorkspace, where);
     detail::barrier(PIPE_ALL);
     ascendc_host::set_block_event(blockIdx, eventID, where);
 }
 template <bool isAIVOnly = true>
-void IBWait(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
-            Where where = Where()) {
+void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&, int32_t blockIdx,
+            int32_t eventID, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::require_zeroed("IBWait", gmWorkspace, where);
     detail::barrier(PIPE_ALL);
     ascendc_host::wait_block_event(blockIdx, eventID, where);
 }
@@ -288,10 +311,12 @@ class GroupBarrier {
         : workspace_(groupWorkspace), arriving_(arriveSizeIn), waiting_(waitSizeIn) {}
     void Arrive(uint32_t arriveIndex, Where where = Where()) {
         check("Arrive", arriveIndex, arriving_, where);
+        detail::require_zeroed("GroupBarrier::Arrive", workspace_ + uint64_t(arriveIndex) * 512, where);
         __atomic_fetch_add(rounds_of(arriveIndex), 1, __ATOMIC_SEQ_CST);
     }
     void Wait(uint32_t waitIndex, Where where = Where()) {
         check("Wait", waitIndex, waiting_, where);
+        if (arriving_ != 0) detail::require_zeroed("GroupBarrier::Wait", workspace_, where);
         ++round_;
         for (uint32_t i = 0; i < arriving_; ++i) {
             while (__atomic_load_n(rounds_of(i), __ATOMIC_SEQ_CST) < round_) ascendc_host::poll();

@@ -89,6 +89,13 @@ uint64_t bytes_to(uint64_t offset, const char* subject) {
             "valid: even offsets",
             subject, static_cast<unsigned long long>(offset)));
     }
+    // A negative offset is a number near 2^64, and it stays negative in bytes. None is further than any
+    // memory.
+    constexpr int64_t most = int64_t{1} << 56;
+    const auto given = static_cast<int64_t>(offset);
+    if (__builtin_expect(given > most || given < -most, 0))
+        ascendc_host::fail(ascendc_host::format("%s[%lld]: no memory goes that far", subject,
+                                                static_cast<long long>(given)));
     return ascendc_host::bytes_of<T>(offset);
 }
 
@@ -409,7 +416,8 @@ class GlobalTensor {
     T* here() const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(data_) + at_); }
     // The bytes that have an element, and where among them it begins, in elements.
     uint8_t* use_at(uint64_t offset, const char* api, const Where& where) const {
-        return use_bytes(offset * SizeOfBits<T>::value / 8, sizeof(T), api, "the tensor", where);
+        const uint64_t whole = ascendc_host::is_packed<T> ? offset & ~uint64_t{1} : offset;
+        return use_bytes(bytes_to<T>(whole, "GlobalTensor"), sizeof(T), api, "the tensor", where);
     }
     static uint64_t within_byte(uint64_t offset) { return ascendc_host::is_packed<T> ? offset % 2 : 0; }
     [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name,

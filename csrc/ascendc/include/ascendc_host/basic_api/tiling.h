@@ -43,8 +43,15 @@ inline __gm__ uint8_t* GetSysWorkSpacePtr() {
     if (block.workspace != nullptr || block.argument_count == 0) return block.workspace;
     return static_cast<uint8_t*>(const_cast<void*>(block.arguments[block.argument_count - 1].data));
 }
-// The system's part of a workspace is needed by the device alone: the user's part starts at once.
-inline __gm__ uint8_t* GetUserWorkspace(__gm__ uint8_t* workspace) { return workspace; }
+// The system's part of a workspace is needed by the device alone. Where the tiling function asked for it, the
+// user's part starts and ends where a device has it; else it starts at once.
+inline __gm__ uint8_t* GetUserWorkspace(__gm__ uint8_t* workspace) {
+    constexpr size_t of_system = 16 * 1024 * 1024;
+    const auto& block = ascendc_host::current();
+    if (block.argument_count == 0) return workspace;
+    const ascendc_host::ArgumentMemory& whole = block.arguments[block.argument_count - 1];
+    return whole.data == workspace && whole.bytes >= of_system ? workspace + of_system : workspace;
+}
 
 }  // namespace AscendC
 

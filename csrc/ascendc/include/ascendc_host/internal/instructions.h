@@ -91,35 +91,35 @@ void accumulating_instruction(const char* api, const Where& where, uint32_t repe
 
 // --- of one operand, of two, and with a number
 
-#define ASCENDC_INSTRUCTION(name, op)                                                      \
+#define ASCENDC_INSTRUCTION(name, op, ELEMENTS)                                            \
     template <typename T>                                                                  \
     void name(__ubuf__ T* dst, __ubuf__ T* src, uint8_t repeat, uint16_t dstBlockStride,   \
               uint16_t srcBlockStride, uint16_t dstRepeatStride, uint16_t srcRepeatStride, \
               const ascendc_host::Where& where = ascendc_host::Where()) {                  \
-        AscendC::detail::require_bits<AscendC::detail::op, T>();                           \
+        ELEMENTS(name, T);                                                                 \
         AscendC::detail::instruction<T>(                                                   \
             #name, where, repeat, false, AscendC::detail::op(),                            \
             AscendC::detail::At<T>{dst, dstBlockStride, dstRepeatStride, "dst"},           \
             AscendC::detail::At<T>{src, srcBlockStride, srcRepeatStride, "src"});          \
     }
-ASCENDC_INSTRUCTION(vabs, abs_op)
-ASCENDC_INSTRUCTION(vexp, exp_op)
-ASCENDC_INSTRUCTION(vln, ln_op)
-ASCENDC_INSTRUCTION(vnot, not_op)
-ASCENDC_INSTRUCTION(vrec, reciprocal_op)
-ASCENDC_INSTRUCTION(vrelu, relu_op)
-ASCENDC_INSTRUCTION(vrsqrt, rsqrt_op)
-ASCENDC_INSTRUCTION(vsqrt, sqrt_op)
+ASCENDC_INSTRUCTION(vabs, abs_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION(vexp, exp_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION(vln, ln_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION(vnot, not_op, ASCENDC_BITS)
+ASCENDC_INSTRUCTION(vrec, reciprocal_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION(vrelu, relu_op, ASCENDC_RELU)
+ASCENDC_INSTRUCTION(vrsqrt, rsqrt_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION(vsqrt, sqrt_op, ASCENDC_FLOATS)
 #undef ASCENDC_INSTRUCTION
 
-#define ASCENDC_INSTRUCTION2(name, op)                                                                     \
+#define ASCENDC_INSTRUCTION2(name, op, ELEMENTS)                                                           \
     template <typename T>                                                                                  \
     void name(__ubuf__ T* dst, __ubuf__ T* src0, __ubuf__ T* src1, uint8_t repeat, uint8_t dstBlockStride, \
               uint8_t src0BlockStride, uint8_t src1BlockStride, uint8_t dstRepeatStride,                   \
               uint8_t src0RepeatStride, uint8_t src1RepeatStride,                                          \
               const ascendc_host::Where& where = ascendc_host::Where()) {                                  \
         using Op = AscendC::detail::op;                                                                    \
-        AscendC::detail::require_bits<Op, T>();                                                            \
+        ELEMENTS(name, T);                                                                                 \
         AscendC::detail::instruction<T>(                                                                   \
             #name, where, repeat,                                                                          \
             AscendC::detail::accumulates<Op, T> && (dstRepeatStride == 0 || src1RepeatStride == 0), Op(),  \
@@ -127,16 +127,16 @@ ASCENDC_INSTRUCTION(vsqrt, sqrt_op)
             AscendC::detail::At<T>{src0, src0BlockStride, src0RepeatStride, "src0"},                       \
             AscendC::detail::At<T>{src1, src1BlockStride, src1RepeatStride, "src1"});                      \
     }
-ASCENDC_INSTRUCTION2(vadd, add_op)
-ASCENDC_INSTRUCTION2(vaddrelu, add_relu_op)
-ASCENDC_INSTRUCTION2(vand, and_op)
-ASCENDC_INSTRUCTION2(vdiv, div_op)
-ASCENDC_INSTRUCTION2(vmax, max_op)
-ASCENDC_INSTRUCTION2(vmin, min_op)
-ASCENDC_INSTRUCTION2(vmul, mul_op)
-ASCENDC_INSTRUCTION2(vor, or_op)
-ASCENDC_INSTRUCTION2(vsub, sub_op)
-ASCENDC_INSTRUCTION2(vsubrelu, sub_relu_op)
+ASCENDC_INSTRUCTION2(vadd, add_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION2(vaddrelu, add_relu_op, ASCENDC_SHORTS)
+ASCENDC_INSTRUCTION2(vand, and_op, ASCENDC_BITS)
+ASCENDC_INSTRUCTION2(vdiv, div_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION2(vmax, max_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION2(vmin, min_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION2(vmul, mul_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION2(vor, or_op, ASCENDC_BITS)
+ASCENDC_INSTRUCTION2(vsub, sub_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION2(vsubrelu, sub_relu_op, ASCENDC_SHORTS)
 #undef ASCENDC_INSTRUCTION2
 
 #define ASCENDC_INSTRUCTION3(name, op, U)                                                                  \
@@ -156,11 +156,12 @@ ASCENDC_INSTRUCTION3(vmadd, fused_mul_add_op, U)  // dst = src0 * dst + src1
 ASCENDC_INSTRUCTION3(vmaddrelu, fused_mul_add_relu_op, U)
 #undef ASCENDC_INSTRUCTION3
 
-#define ASCENDC_INSTRUCTION_SCALAR(name, op)                                                            \
+#define ASCENDC_INSTRUCTION_SCALAR(name, op, ELEMENTS)                                                  \
     template <typename T>                                                                               \
     void name(__ubuf__ T* dst, __ubuf__ T* src, AscendC::detail::Same<T> value, uint8_t repeat,         \
               uint16_t dstBlockStride, uint16_t srcBlockStride, uint16_t dstRepeatStride,               \
               uint16_t srcRepeatStride, const ascendc_host::Where& where = ascendc_host::Where()) {     \
+        ELEMENTS(name, T);                                                                              \
         using Wide = AscendC::detail::Wide<T>;                                                          \
         const Wide scalar = value;                                                                      \
         AscendC::detail::instruction<T>(                                                                \
@@ -168,12 +169,12 @@ ASCENDC_INSTRUCTION3(vmaddrelu, fused_mul_add_relu_op, U)
             AscendC::detail::At<T>{dst, dstBlockStride, dstRepeatStride, "dst"},                        \
             AscendC::detail::At<T>{src, srcBlockStride, srcRepeatStride, "src"});                       \
     }
-ASCENDC_INSTRUCTION_SCALAR(vadds, add_op)
-ASCENDC_INSTRUCTION_SCALAR(vlrelu, leaky_relu_op)
-ASCENDC_INSTRUCTION_SCALAR(vmaxs, max_op)
-ASCENDC_INSTRUCTION_SCALAR(vmins, min_op)
-ASCENDC_INSTRUCTION_SCALAR(vmuls, mul_op)
-ASCENDC_INSTRUCTION_SCALAR(vshl, shift_left_op)
+ASCENDC_INSTRUCTION_SCALAR(vadds, add_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION_SCALAR(vlrelu, leaky_relu_op, ASCENDC_FLOATS)
+ASCENDC_INSTRUCTION_SCALAR(vmaxs, max_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION_SCALAR(vmins, min_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION_SCALAR(vmuls, mul_op, ASCENDC_NUMBERS)
+ASCENDC_INSTRUCTION_SCALAR(vshl, shift_left_op, ASCENDC_INTEGERS)
 #undef ASCENDC_INSTRUCTION_SCALAR
 template <typename T>
 void vshr(__ubuf__ T* dst, __ubuf__ T* src, int32_t distance, uint8_t repeat, uint16_t dstBlockStride,

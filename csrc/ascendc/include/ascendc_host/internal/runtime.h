@@ -101,7 +101,7 @@ struct Queue {
 // The contexts of a kernel's communicators, where it has any.
 using Contexts = std::array<void*, 2>;
 
-// The memory of a tensor that is an argument of a launch.
+// The memory of a tensor that is an argument of a launch. The last one is the workspace.
 struct ArgumentMemory {
     const void* data;
     size_t bytes;

@@ -36,28 +36,33 @@ void require_space(const char* api, const LocalTensor<uint8_t>& space,
     template <typename T, bool isReuseSource = false __VA_ARGS__, typename Count,                      \
               typename = detail::IfPointed<Count, uint32_t>>                                           \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count calCount) {            \
+        ASCENDC_FLOATS(Name, T);                                                                       \
         detail::unary_math<detail::Overlap::overlap>(#Name, ascendc_host::current().where, dst, src,   \
                                                      calCount, op);                                    \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
               const uint32_t calCount, Where where = Where()) {                                        \
+        ASCENDC_FLOATS(Name, T);                                                                       \
         detail::require_space<T>(#Name, space, {&dst, &src}, calCount, where);                         \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, calCount, op);            \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
               Where where = Where()) {                                                                 \
+        ASCENDC_FLOATS(Name, T);                                                                       \
         detail::require_space<T>(#Name, space, {&dst, &src}, src.GetSize(), where);                    \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, src.GetSize(), op);       \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount,           \
               Where where = Where()) {                                                                 \
+        ASCENDC_FLOATS(Name, T);                                                                       \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, calCount, op);            \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {           \
+        ASCENDC_FLOATS(Name, T);                                                                       \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, src.GetSize(), op);       \
     }
 

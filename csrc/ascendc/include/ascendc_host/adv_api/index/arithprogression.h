@@ -10,6 +10,7 @@ namespace AscendC {
 template <typename T>
 void ArithProgression(const LocalTensor<T>& dst, const detail::Same<T> firstValue,
                       const detail::Same<T> diffValue, int32_t count, Where where = Where()) {
+    ASCENDC_NUMBERS(ArithProgression, T);
     ascendc_host::enter(where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "ArithProgression", "dst", where);
     for (int32_t i = 0; i < count; ++i) {

@@ -86,7 +86,9 @@ ASCENDC_MATH(Lgamma, refused, [](auto a) { return std::lgamma(a); })
 ASCENDC_MATH(Floor, refused, [](auto a) { return std::floor(a); })
 ASCENDC_MATH(Ceil, refused, [](auto a) { return std::ceil(a); })
 ASCENDC_MATH(Round, in_order, detail::rint_op())
+#if __NPU_ARCH__ == 3510
 ASCENDC_MATH(Rint, refused, detail::rint_op())
+#endif
 ASCENDC_MATH(Trunc, in_order, [](auto a) { return std::trunc(a); })
 ASCENDC_MATH(Frac, refused, detail::frac_op())
 ASCENDC_MATH(Sign, refused, detail::sign_op())
@@ -149,38 +151,44 @@ struct hypot_op {
 };
 }  // namespace detail
 
-#define ASCENDC_MATH2(Name, op, ...)                                                                     \
+#define ASCENDC_HYPOT(Name, T) ASCENDC_ONLY_DAV3510(Name, T, "use Mul, Add and Sqrt")
+#define ASCENDC_MATH2(Name, op, ELEMENTS, ...)                                                           \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               const LocalTensor<uint8_t>& space, const uint32_t calCount, Where where = Where()) {       \
+        ELEMENTS(Name, T);                                                                               \
         detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, calCount, where);                   \
         detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);       \
     }                                                                                                    \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               const LocalTensor<uint8_t>& space, Where where = Where()) {                                \
+        ELEMENTS(Name, T);                                                                               \
         detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, src0.GetSize(), where);             \
         detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1); \
     }                                                                                                    \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               const uint32_t calCount, Where where = Where()) {                                          \
+        ELEMENTS(Name, T);                                                                               \
         detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);       \
     }                                                                                                    \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               Where where = Where()) {                                                                   \
+        ELEMENTS(Name, T);                                                                               \
         detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1); \
     }
-ASCENDC_MATH2(Power, detail::power_op, , const PowerConfig& config = detail::default_Power)
-ASCENDC_MATH2(Fmod, detail::fmod_op, , const FmodConfig& config = detail::default_Fmod)
-ASCENDC_MATH2(Hypot, detail::hypot_op)
-ASCENDC_MATH2(Xor, detail::xor_op)
+ASCENDC_MATH2(Power, detail::power_op, ASCENDC_RELU, , const PowerConfig& config = detail::default_Power)
+ASCENDC_MATH2(Fmod, detail::fmod_op, ASCENDC_FLOATS, , const FmodConfig& config = detail::default_Fmod)
+ASCENDC_MATH2(Hypot, detail::hypot_op, ASCENDC_HYPOT)
+ASCENDC_MATH2(Xor, detail::xor_op, ASCENDC_BITS)
 #undef ASCENDC_MATH2
 
 template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power>
 void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::Same<T>& src1,
            uint32_t calCount, Where where = Where()) {
+    ASCENDC_RELU(Power, T);
     const detail::Wide<T> exponent = src1;
     detail::on_count<detail::Overlap::refused>(
         "Power", where, calCount, dst,
@@ -189,6 +197,7 @@ void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::
 template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power>
 void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTensor<T>& src1,
            uint32_t calCount, Where where = Where()) {
+    ASCENDC_RELU(Power, T);
     const detail::Wide<T> base = src0;
     detail::on_count<detail::Overlap::refused>(
         "Power", where, calCount, dst, [base](detail::Wide<T> b) { return detail::power_op()(base, b); },

@@ -674,7 +674,11 @@ class MatmulImpl {
         constexpr Block::Atomic modes[] = {Block::Atomic::none, Block::Atomic::add, Block::Atomic::max,
                                            Block::Atomic::min};
         const auto before = block.atomic;
-        if (atomic != 0) block.atomic = modes[atomic % 4];
+        const auto accumulate = block.accumulate;
+        if (atomic != 0) {
+            block.atomic = modes[atomic % 4];
+            if constexpr (detail::accumulates_in_memory<DstT>) block.accumulate = detail::store_atomic<DstT>;
+        }
         constexpr int blocked = ONE_BLK_SIZE / sizeof(DstT);
         constexpr int c0 = blocked < 16 && !detail::splits_channels(MM_CFG) ? 16 : blocked;
         const uint64_t high = uint64_t((org_m_ + 15) / 16 * 16);
@@ -694,6 +698,7 @@ class MatmulImpl {
             }
         }
         block.atomic = before;
+        block.accumulate = accumulate;
     }
     void write_local(const LocalTensor<DstT>& local, int row_length, int m, int n, const Where& where) {
         const uint64_t high = uint64_t((m + 15) / 16 * 16);
