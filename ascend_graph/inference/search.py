@@ -36,12 +36,12 @@ class Search:
         self.conclusions = Conclusions(self.experiments)
 
     def run(self, among: Sequence[Domain] = ()) -> Inferred:
-        """Try the domains, wider ones first, with every choice of tensor kinds; or some domains alone."""
+        """Try the domains, wider ones first, with every choice of tensor kinds; or some alone, by the calls that run."""
         for kinds in self.calls.kinds():
             candidates: list[tuple[int, Domain, Inferred]] = []
             ran = settled = False
             self.experiments.forget()
-            for domain in among or self.domains(kinds):
+            for domain in self.by_answers(among, kinds) if among else self.domains(kinds):
                 # Where a survey found what inputs look like, the family adds what speaks of attrs, broadcasts or demands nothing.
                 if settled and not (
                     domain.surveyed or domain.roles or "..." in domain.inputs or not constraints(domain.inputs)
@@ -54,6 +54,8 @@ class Search:
                 # A relation that claims less than it could is kept while a better one is looked for.
                 limits = len(self.conclusions.limits(evidence))
                 found = self.conclusions.conclude(evidence)
+                if found is not None and among:
+                    return found
                 if found is not None:
                     candidates.append((limits, evidence.domain, found))
                     joined = self.by_rank(candidates)
@@ -69,6 +71,15 @@ class Search:
             if ran:  # what holds for other kinds only would be wrong for these
                 break
         raise self.refusal()
+
+    def by_answers(self, among: Sequence[Domain], kinds: Mapping[str, str]) -> list[Domain]:
+        """Return domains, those of which most random calls run first."""
+
+        def answers(domain: Domain) -> int:
+            drawn = (self.calls.values(domain, domain.relation(""), None, kinds) for _ in range(12))
+            return sum(values is not None and not self.experiments.call(values).error for values in drawn)
+
+        return sorted(among, key=answers, reverse=True)
 
     def widest(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred:
         """Return the relation that refuses the fewest runs; among equals, the one with the most dimensions."""

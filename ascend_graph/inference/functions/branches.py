@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ascend_graph.inference.domains import Domain, OperatorSignature
@@ -99,7 +97,7 @@ def infer_products(
         found: dict[Values, Inferred] = {}
         try:
             for values in itertools.product(*flags.values()):
-                found[values] = _first(partial(search, rest, dict(zip(flags, values, strict=True))), domains)
+                found[values] = _for_all_sizes(search(rest, dict(zip(flags, values, strict=True)), domains))
             relation = joined(tuple(flags), {values: one.relation for values, one in found.items()})
         except (InferenceError, RelationError):
             continue
@@ -112,18 +110,16 @@ def infer_products(
     raise InferenceError(f"{signature.name}: it is not a product of two matrices")
 
 
-def _first(search: Callable[[Sequence[Domain]], Inferred], domains: Sequence[Domain]) -> Inferred:
-    """Return what is found in the first domain that holds for all sizes.
+def _for_all_sizes(found: Inferred) -> Inferred:
+    """Return what was found.
 
     Raises:
-        InferenceError: None does.
+        InferenceError: It has a condition on sizes, so that the operands are in another order, or none.
     """
-    for domain in domains:
-        with contextlib.suppress(InferenceError):
-            found = search([domain])
-            if not any({*domain.dims} & {*re.findall(r"\w+", str(clause))} for clause in found.relation.clauses):
-                return found
-    raise InferenceError("the operands fit in no order")
+    sizes = frozenset[str]().union(*map(bound_names, found.relation.input_tensors))
+    if any(sizes & {*re.findall(r"\w+", str(clause))} for clause in found.relation.clauses):
+        raise InferenceError(f"{found.relation} holds for some sizes alone")
+    return found
 
 
 def _kinds(relation: Relation) -> list[list[str]]:
