@@ -25,6 +25,7 @@ from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
+from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 from ascend_graph.registration.writing.offsets import compute_offsets
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
@@ -111,6 +112,8 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
+        if registered and not _is_gradient(graph.graph):
+            give_views_their_layout(ready.graph)
         if captured and registered:
             ready = _copied(ready)
             keep_input_layouts(ready)
