@@ -20,6 +20,7 @@ from torch import fx
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
+from ascend_graph.registration.conversion.one_device import on_its_device
 from ascend_graph.registration.conversion.returned_inputs import compile_with_returned_inputs
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
@@ -106,12 +107,20 @@ def _install(compiler: Any, package: str) -> None:
 
     @functools.wraps(original)
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
+        compiled = compile_graph(self, graph, example_inputs)
+        return (
+            on_its_device(graph.graph, compiled)
+            if has_registered(graph.graph) or _is_gradient(graph.graph)
+            else compiled
+        )
+
+    def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
         registered = has_registered(graph.graph)
         if captured and registered:
             check_input_sizes(graph.graph)
-        ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
+        ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if registered and not _is_gradient(graph.graph):
             give_views_their_layout(ready.graph)
         if captured and registered:
@@ -120,8 +129,8 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
-            return compile_with_returned_inputs(compile_graph, ready, example_inputs)
-        compiled = compile_graph(ready, example_inputs)
+            return compile_with_returned_inputs(compile_ready, ready, example_inputs)
+        compiled = compile_ready(ready, example_inputs)
         return compiled if captured else with_plain_inputs(graph.graph, compiled, registered=registered)
 
     setattr(call, _MARK, True)
