@@ -207,6 +207,8 @@ def test_errors_name_the_attr_and_the_value() -> None:
         x = ge.Const(1.0)
         with pytest.raises(RawOpError, match=r"Plain: epsilon='a' must be a value of the attr type Float \(float\)"):
             raw_ops.Plain(x, x, epsilon="a")
+        with pytest.raises(RawOpError, match=r"Plain: epsilon=Tensor\(.*\) depends on a symbolic size"):
+            raw_ops.Plain(x, x, epsilon=x)
         with pytest.raises(RawOpError, match=r"size_of_ys=-1 must be the number of tensors of the output ys"):
             raw_ops._Everything([x], None, x, n=1, size_of_ys=-1)
 
