@@ -1,4 +1,4 @@
-"""Results of Python kernels in another dtype than the operator has: the caller's memory, and graphs, hold the operator's."""
+"""Results of Python kernels in another dtype than their operator has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ import kernels
 import ascend_graph
 from ascend_graph.host import build_operator_package
 
-chosen = {"DtypeQuant": kernels.quant, "DtypeJoin": kernels.join, "DtypeWiden": kernels.widen, "DtypeList": kernels.grow}
+chosen = {"DtypeQuant": kernels.quant, "DtypeJoin": kernels.join}
+chosen |= {"DtypeWiden": kernels.widen, "DtypeList": kernels.grow}
 build_operator_package("opp", "op_proto.h", chosen)
 ascend_graph.register_op("DtypeQuant", shape="x[*s] -> y[*s]: int8")
 ascend_graph.register_op("DtypeJoin", shape="xs[i][n[i]] -> y[sum(n)]")
