@@ -191,6 +191,11 @@ class _Builder:
         try:
             setter(op.attr[attr.name], attr, value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            if any(isinstance(v, self.tensor_class) for v in (value if isinstance(value, list | tuple) else (value,))):
+                raise RawOpError(
+                    f"{self.description.op_type}: {argument}={value!r} depends on a symbolic size, and an attr of a GE node is fixed "
+                    "when the graph is compiled; expected a number. Compile with dynamic=False, or keep the size out of the symbolic ones"
+                ) from error
             raise RawOpError(
                 f"{self.description.op_type}: {argument}={value!r} must be a value of the attr type {attr.type.value} "
                 f"({attr.field.annotation}): {error}"

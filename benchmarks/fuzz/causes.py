@@ -15,6 +15,7 @@ from benchmarks.operators.trees import tensors
 #: Messages as regular expressions, and causes, which may use the groups of the match.
 CAUSES: tuple[tuple[str, str], ...] = (
     (r"Failed to auto-generated converter for (?P<op>aten\.[\w.]+) to AscendIR", "TorchAir has no converter for {op}"),
+    (r"Failed to auto-generated converter for <function (?P<op>\w+) at", "TorchAir has no converter for {op}"),
     (r"torch\.ops\.(?P<op>aten\.[\w.]+) ge_converter is not (implemented|supported)", "TorchAir has no converter for {op}"),
     (r"Failed to converter? (?P<op>[\w.]+) to AscendIR: can not find registered AscendIR", "TorchAir has no converter for {op}"),
     (r"unsupported operator: (?P<op>[\w.]+)", "TorchAir has no converter for {op}"),

@@ -210,6 +210,8 @@ def test_errors_name_the_attr_and_the_value() -> None:
         with pytest.raises(RawOpError, match=r"Plain: epsilon=1e\+300 must be .*float32 does not hold 1e\+300"):
             raw_ops.Plain(x, x, epsilon=1e300)
         raw_ops.Plain(x, x, epsilon=float("-inf"))
+        with pytest.raises(RawOpError, match=r"Plain: epsilon=Tensor\(.*\) depends on a symbolic size"):
+            raw_ops.Plain(x, x, epsilon=x)
         with pytest.raises(RawOpError, match=r"size_of_ys=-1 must be the number of tensors of the output ys"):
             raw_ops._Everything([x], None, x, n=1, size_of_ys=-1)
 

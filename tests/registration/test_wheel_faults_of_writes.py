@@ -292,3 +292,14 @@ def test_complex_numbers_next_to_what_is_written_in_captures(ops: SimpleNamespac
         return y + 0
 
     assert_as_eager(run, captured(run), (numbers(3) * (1 + 0j), numbers(3) * (1 + 0j)))
+
+
+@fault("W27: a view of an input is made again from the memory that it shares with another", DIFFERS)
+@pytest.mark.parametrize("compiled", [ge, captured])
+def test_a_view_of_an_input_that_overlaps_with_a_written_one(compiled: Callable[..., Any]) -> None:
+    def run(x: T, part: T) -> T:
+        x.mul_(2)
+        return part[0]
+
+    matrix, on_device = numbers(4, 6), numbers(4, 6).npu()
+    torch.testing.assert_close(compiled(run)(on_device, on_device[1:]).cpu(), run(matrix, matrix[1:]))

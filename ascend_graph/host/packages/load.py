@@ -21,6 +21,7 @@ from ascend_graph.host.packages.format import (
 from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_kinds, output_sources, output_specs
 from ascend_graph.host.packages.python_kernels import (
     PythonOperator,
+    check_dtype,
     python_operator,
     references,
     write_results,
@@ -120,7 +121,7 @@ class _PackagedOperator:
 
         self.meta, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
         self.package, self.op_type, self.python = package, prototype.op_type, python
-        self.sources = output_sources(prototype)
+        self.outputs, self.sources = prototype.outputs, output_sources(prototype)
         self.defaults = {a.name: a.default for a in prototype.attrs}
         self.required = frozenset(a.name for a in prototype.attrs if a.required)
         self.kinds = kernel_kinds(prototype)
@@ -185,6 +186,8 @@ class _PackagedOperator:
     def run_python(self, *inputs: Any, **given: Any) -> Any:
         assert self.python is not None
         results = self.python(inputs, self.attrs(given))
+        for output, result in zip(self.outputs, results, strict=True):
+            check_dtype(self.op_type, output, result)
         # A kernel may return what an input becomes; later nodes read the input's own memory.
         pairs = zip(self.sources, results, strict=True)
         return [written_to(self.op_type, inputs, i, name, result) for (name, i), result in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from ascend_graph.host.packages.format import OperatorPackageError, open_package
 from ascend_graph.host.packages.output_specs import output_sources
 from ascend_graph.host.time_limit import within_limit
 from ascend_graph.host.triton.nested import PythonKernelCall
-from ascend_graph.prototypes import OpPrototype, ParameterKind
+from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 
 
 def references(prototype: OpPrototype) -> dict[str, int]:
@@ -53,7 +53,8 @@ def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> Pyt
     """Wrap a Python kernel as a function of inputs and attrs that returns every output in the prototype's order."""
     sources = output_sources(prototype)
     fresh = [output for output, (_, i) in zip(prototype.outputs, sources, strict=True) if i is None]
-    only_list = len(fresh) == 1 and fresh[0].kind is ParameterKind.DYNAMIC
+    returned = fresh or prototype.outputs
+    only_list = len(returned) == 1 and returned[0].kind is ParameterKind.DYNAMIC
     in_place = [i for _, i in sources if i is not None]
     op_type = prototype.op_type
 
@@ -185,7 +186,7 @@ def _write(op_type: str, name: str, target: Any, result: Any) -> None:
     if target is result:
         return
     if type(target) is type(result) and getattr(target, "shape", None) == getattr(result, "shape", ()):
-        target.copy_(result)
+        _copy(op_type, name, target, result)
         return
     kind = _kind_of(target)
     if kind != _kind_of(result):
@@ -203,7 +204,37 @@ def _write(op_type: str, name: str, target: Any, result: Any) -> None:
             f"{op_type}: the kernel returned output {name} of shape {tuple(result.shape)}; "
             f"expected {tuple(target.shape)}, as the caller allocated. Correct the kernel or the relation"
         )
+    _copy(op_type, name, target, result)
+
+
+def _copy(op_type: str, name: str, target: Any, result: Any) -> None:
+    if result.dtype is not target.dtype:
+        import torch
+
+        if not torch.can_cast(result.dtype, target.dtype):
+            raise OperatorPackageError(_other_dtype(op_type, name, result, [target.dtype]))
     target.copy_(result)
+
+
+def check_dtype(op_type: str, output: Parameter, result: Any) -> None:
+    """Check that an output of a Python kernel has a dtype that the prototype lists.
+
+    Raises:
+        OperatorPackageError: It has another: a graph goes on with it, and an eager call does not.
+    """
+    from ascend_graph.host.dtypes import ge_dtype, torch_dtype
+
+    for tensor in _tensors(result):
+        if output.dtypes and ge_dtype(tensor.dtype) not in output.dtypes:
+            raise OperatorPackageError(_other_dtype(op_type, output.name, tensor, map(torch_dtype, output.dtypes)))
+
+
+def _other_dtype(op_type: str, name: str, result: Any, valid: Iterable[Any]) -> str:
+    names = sorted({str(dtype).removeprefix("torch.") for dtype in valid})
+    return (
+        f"{op_type}: the Python kernel returned {str(result.dtype).removeprefix('torch.')} for output {name}; expected {', '.join(names)}. "
+        f"Round what needs it, and convert it in the kernel with .to(torch.{names[0]})"
+    )
 
 
 def _other_kind(op_type: str, name: str, target: Any, result: Any) -> str:

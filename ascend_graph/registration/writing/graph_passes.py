@@ -7,7 +7,6 @@ TorchAir has two graph compilers, ``torchair`` (GE, and captures in its mode ``"
 from __future__ import annotations
 
 import functools
-import operator
 import sys
 import warnings
 from collections.abc import Iterator
@@ -20,12 +19,14 @@ from torch import fx
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
+from ascend_graph.registration.conversion.one_device import on_its_device
 from ascend_graph.registration.conversion.returned_inputs import compile_with_returned_inputs
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
-from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
+from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
+from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
 from ascend_graph.registration.writing.offsets import compute_offsets
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
 
@@ -105,20 +106,30 @@ def _install(compiler: Any, package: str) -> None:
 
     @functools.wraps(original)
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
+        compiled = compile_graph(self, graph, example_inputs)
+        return (
+            on_its_device(graph.graph, compiled)
+            if has_registered(graph.graph) or _is_gradient(graph.graph)
+            else compiled
+        )
+
+    def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
         registered = has_registered(graph.graph)
         if captured and registered:
             check_input_sizes(graph.graph)
-        ready, compile_graph = prepared(graph, captured=captured), functools.partial(original, self)
+        ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
+        if registered and not _is_gradient(graph.graph):
+            give_views_their_layout(ready.graph)
         if captured and registered:
             ready = _copied(ready)
             keep_input_layouts(ready)
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if captured and (registered or _is_gradient(graph.graph)):
-            return compile_with_returned_inputs(compile_graph, ready, example_inputs)
-        compiled = compile_graph(ready, example_inputs)
+            return compile_with_returned_inputs(compile_ready, ready, example_inputs)
+        compiled = compile_ready(ready, example_inputs)
         return compiled if captured else with_plain_inputs(graph.graph, compiled, registered=registered)
 
     setattr(call, _MARK, True)
@@ -148,7 +159,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     for node in [node for node in copy.graph.nodes if is_mutation(node)]:
         # Tensors as they were traced: passes put others in their place, and PyTorch would go on with the offsets of the first ones.
         node.meta.pop("eager_input_vals", None)
-        _call_where_nothing_is_written(copy.graph, node)
+        call_where_nothing_is_written(copy.graph, node)
     _return_views_of_inputs(copy.graph)
     keep_returned_copies(copy.graph)
     if not captured:
@@ -167,35 +178,6 @@ def _copied(module: fx.GraphModule) -> fx.GraphModule:
     copy = fx.GraphModule(module, graph)
     copy.meta.update(module.meta)
     return copy
-
-
-# ------------------------------------------------------------------------------------------------------ nothing to write
-
-
-def _call_where_nothing_is_written(graph: fx.Graph, node: fx.Node) -> None:
-    """Replace a node whose written arguments are all absent by a call of the operator itself.
-
-    PyTorch takes the single result of such a node for a tuple, and returns its first row.
-    """
-    target: Any = node.args[0]
-    if node.kwargs["_all_bases"]:
-        return
-    kwargs: dict[str, Any] = {name: value for name, value in node.kwargs.items() if name != "_all_bases"}
-    written = written_arguments(target._schema)
-    kwargs |= read_views(written, kwargs, [])
-    with graph.inserting_before(node):
-        call = graph.call_function(target, (), kwargs)
-    call.meta = dict(node.meta)
-    single = len(target._schema.returns) == 1
-    if single and "val" in node.meta:
-        call.meta["val"] = node.meta["val"][0]
-    for user in list(node.users):
-        if single and user.target is operator.getitem:
-            user.replace_all_uses_with(call)
-            graph.erase_node(user)
-        else:
-            user.replace_input_with(node, call)
-    graph.erase_node(node)
 
 
 # ------------------------------------------------------------------------------------------------ views of what is written

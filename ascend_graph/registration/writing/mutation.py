@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 from torch._higher_order_ops import auto_functionalize as pytorch
 from torch._subclasses.functional_tensor import PythonFunctionalizeAPI
 
@@ -282,3 +284,29 @@ def _may_overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.untyped_storage()._cdata != b.untyped_storage()._cdata:
         return False
     return not are_apart(layout_of(a), layout_of(b), statically_known_true)
+
+
+def call_where_nothing_is_written(graph: fx.Graph, node: fx.Node) -> None:
+    """Replace a node whose written arguments are all absent by a call of the operator itself.
+
+    PyTorch takes the single result of such a node for a tuple, and returns its first row.
+    """
+    target: Any = node.args[0]
+    if node.kwargs["_all_bases"]:
+        return
+    kwargs: dict[str, Any] = {name: value for name, value in node.kwargs.items() if name != "_all_bases"}
+    written = written_arguments(target._schema)
+    kwargs |= read_views(written, kwargs, [])
+    with graph.inserting_before(node):
+        call = graph.call_function(target, (), kwargs)
+    call.meta = dict(node.meta)
+    single = len(target._schema.returns) == 1
+    if single and "val" in node.meta:
+        call.meta["val"] = node.meta["val"][0]
+    for user in list(node.users):
+        if single and user.target is operator.getitem:
+            user.replace_all_uses_with(call)
+            graph.erase_node(user)
+        else:
+            user.replace_input_with(node, call)
+    graph.erase_node(node)

@@ -19,6 +19,7 @@
 #include "divisions.h"
 #include "random.h"
 #include "tensors.h"
+#include "torch_npu/csrc/core/npu/NPUFunctions.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
 
 namespace ascend_graph::host {
@@ -90,6 +91,25 @@ void settle_written(const Arguments& arguments) {
     }
 }
 
+// The device that all of an operator's device tensors are on, whose stream its work goes to, as in
+// torch_npu's kernels; none where it has none or several, as copies between devices have.
+std::optional<c10::Device> device_of_arguments(const Operator& op, const Stack& stack) {
+    std::optional<c10::Device> found;
+    bool one = true;
+    const auto see = [&](const at::Tensor& tensor) {
+        if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) return;
+        one = one && (!found || *found == tensor.device());
+        found = tensor.device();
+    };
+    for (const c10::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {
+        if (value.isTensor()) see(value.toTensor());
+        if (value.isTensorList()) {
+            for (const at::Tensor& tensor : value.toTensorVector()) see(tensor);
+        }
+    }
+    return one ? found : std::nullopt;
+}
+
 // What an eager call gives: a view of an argument, or a copy in device memory.
 at::Tensor on_device(const at::Tensor& result, const Arguments& arguments) {
     at::Tensor view = arguments.view(result);
@@ -146,6 +166,10 @@ void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
         alias_on_cpu, [](const at::Generator& generator) { return cpu_generator(draw(generator)); }};
     static const Placement place = on_device;
     check_launches();
+    c10::OptionalDeviceGuard guard;
+    if (c10_npu::device_count() > 1) {
+        if (const auto device = device_of_arguments(op, *stack)) guard.reset_device(*device);
+    }
     void* stream = nullptr;
     if (const char* why = deferral(&stream)) {
         record(op, *stack, stream, why);

@@ -615,6 +615,15 @@ def test_a_sum_of_two_ranks_with_as_many_elements_in_a_capture() -> None:
     assert _captured(lambda x, y: torch.sin(x) + y)(torch.ones(3).npu(), torch.ones(1, 3).npu()).shape == (1, 3)
 
 
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="in-place-of-what-is-read of docs/wheel-faults.md")
+def test_an_operator_that_reads_two_parts_of_one_value_in_a_capture() -> None:
+    def add(x: T) -> T:
+        value = torch.sin(x)
+        return torch.index_add(value[:2], 0, torch.zeros_like(value[:2], dtype=torch.int64), value[1:])
+
+    assert _captured(add)(torch.zeros(3).npu()).tolist() == [0, 0]
+
+
 @pytest.mark.xfail(strict=True, raises=RuntimeError, reason="overlapping-input-of-a-capture of docs/wheel-faults.md")
 def test_an_expanded_input_of_which_a_view_is_returned_in_a_capture() -> None:
     compiled = _captured(lambda x: (x * 2, x.detach()))

@@ -1,0 +1,99 @@
+"""Results that are views of an input which ahead-of-time autograd has merged with another.
+
+Where two inputs overlap and one of them is written, PyTorch compiles for the memory of both. It makes a result anew by the views
+that lead to it from its input, and applies them to that memory: ``f(t, t[1:])``, which returns the second input's first row,
+gives ``t[0]`` (pytorch 198095).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from ascend_graph.errors import AscendGraphError
+
+
+class MergedInputsError(AscendGraphError):
+    """Error of a result that is a view of an input which overlaps with a written one, and cannot be made anew."""
+
+
+def give_views_their_layout(graph: fx.Graph) -> None:
+    """Have PyTorch make views of merged inputs by their layout in the memory, not by the views that lead to them.
+
+    Args:
+        graph: The forward graph. Its results have the layout of the tensors that were traced.
+
+    Raises:
+        MergedInputsError: Such a result is computed, so that its place in the memory is lost.
+    """
+    context = torch._guards.TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if metadata is None or not isinstance(metadata.output_info, list):
+        return
+    inputs = graph.find_nodes(op="placeholder")
+    (output,) = graph.find_nodes(op="output")
+    returned: Any = output.args[0]
+    first = len(metadata.tokens) + metadata.num_mutated_inp_runtime_indices
+    for n, info in enumerate(metadata.output_info):
+        place = len(metadata.tokens) + info.base_idx if info.base_idx is not None else len(inputs)
+        if info.view_meta_sequence is None or place >= len(inputs) or first + n >= len(returned):
+            continue
+        if (merged := _is_merged(inputs[place])) is False:
+            continue
+        node = returned[first + n]
+        same = _leads_to(inputs[place], info.view_meta_sequence, node)
+        if same is not True and _is_view_of(inputs[place], node):
+            metadata.output_info[n] = dataclasses.replace(info, view_meta_sequence=None)
+        elif same is False and merged:
+            raise MergedInputsError(
+                f"result {n} of a compiled function: it is a view of an input that overlaps with another input, of which one is written; "
+                "expected inputs that are apart. Pass the whole tensor, and take the parts inside of the compiled function, or take the "
+                "view outside"
+            )
+
+
+def _is_merged(base: fx.Node) -> bool | None:
+    """Return whether an input is the memory of several; None with a PyTorch whose graphs do not describe their inputs."""
+    description = base.meta.get("desc")
+    return None if description is None else type(description).__name__ in ("SyntheticBaseAOTInput", "ViewBaseAOTInput")
+
+
+def _is_view_of(base: fx.Node, node: Any) -> bool:
+    """Return whether a graph makes a tensor of an input by views alone."""
+    while isinstance(node, fx.Node) and node is not base:
+        views = isinstance(node.target, torch._ops.OpOverload) and any(
+            r.alias_info for r in node.target._schema.returns
+        )
+        node = node.args[0] if views or node.target is operator.getitem else None
+    return node is base
+
+
+def _leads_to(base: fx.Node, views: Any, node: Any) -> bool | None:
+    """Return whether views of an input give a tensor of a graph, for the sizes it was traced with; None if that is not known."""
+    memory, value = (n.meta.get("val") if isinstance(n, fx.Node) else None for n in (base, node))
+    if not isinstance(memory, torch.Tensor) or not isinstance(value, torch.Tensor):
+        return None
+    given, wanted = _layout(memory), _layout(value)
+    if given is None or wanted is None or any(view.has_symbolic_inputs for view in views.sequence):
+        return None
+    sizes, strides, offset = given
+    elements = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) + 1
+    with unset_fake_temporarily():
+        tensor = torch.empty(max(elements, 0), dtype=memory.dtype, device="meta").as_strided(*given)
+        try:
+            return _layout(torch._C._functionalization.apply_view_meta_sequence(tensor, views.sequence)) == wanted
+        except (RuntimeError, IndexError):  # the memory has other dimensions than the input
+            return False
+
+
+def _layout(tensor: torch.Tensor) -> tuple[list[int], list[int], int] | None:
+    """Return sizes, strides and offset; None if one of them is of data."""
+    numbers = [*tensor.size(), *tensor.stride(), tensor.storage_offset()]
+    known = [n.node.hint if isinstance(n, torch.SymInt) else n for n in numbers]
+    rank = tensor.dim()
+    return None if None in known else (known[:rank], known[rank:-1], known[-1])
