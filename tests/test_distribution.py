@@ -37,7 +37,7 @@ def make(*arguments: str, cwd: Path = TREE, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def handed_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sdist and the wheel that ``make dist`` makes; the sdist is unpacked and built below a directory with a space."""
+    """The sdist and the wheel of ``make dist``; the sdist is unpacked and built below a directory with a space."""
     make("dist", f"BIN={Path(sys.executable).parent}", TMPDIR=str(tmp_path_factory.mktemp("with a space")))
     ((sdist,), (wheel,)) = (list((TREE / "build/dist").glob(pattern)) for pattern in ("*.tar.gz", "*.whl"))
     return sdist, wheel

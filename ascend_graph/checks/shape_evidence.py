@@ -19,8 +19,8 @@ from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions.drawing import draw_call
-from ascend_graph.inference.functions.questions import with_declared_dtypes
 from ascend_graph.inference.functions.search import infer_from_function
+from ascend_graph.inference.functions.values import with_declared_dtypes
 from ascend_graph.inference.functions.wording import flat_specs, shown
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import TORCH_NAMES

@@ -174,7 +174,6 @@ _TWO = (
     "{0}[*s], {1}[n]",
     "{0}[*b, n, n], {1}[*b, n, k]",
     "{0}[*s, n], {1}[*s, m]",
-    "{0}[m, n, *s], {1}[k, *t]",
     "{0}[n], {1}[*t]",
     "{0}[*s, n], {1}[*s, 2 * n]",
     "{0}[*s, 2 * n], {1}[*s, n]",
@@ -190,7 +189,6 @@ _THREE = (
     "{0}[m, n], {1}[m, k], {2}[k, n]",
     "{0}[b, m, n], {1}[b, m, k], {2}[b, k, n]",
     "{0}[m, n], {1}[b, m, k], {2}[b, k, n]",
-    "{0}[m, n, *s], {1}[k, *t], {2}[d, *u]",
     "{0}[m], {1}[m, k], {2}[k]",
     "{0}[m, n], {1}[m], {2}[n]",
     "{0}[*s, n], {1}[n], {2}[n]",
@@ -212,6 +210,8 @@ _FOUR = (
     "{0}[*s, n], {1}[*s, n], {2}[n], {3}[n]",
     "{0}[b, c, h, w], {1}[b, c, h, w], {2}[b, c, h, w], {3}[b, c, h, w]",
 )
+#: Inputs of which leading sizes are read, whatever the rank is, as functions of shapes do.
+_LEADING = {2: "{0}[m, n, *s], {1}[k, *t]", 3: "{0}[m, n, *s], {1}[k, *t], {2}[d, *u]"}
 _LISTS = (
     "{0}[i][*s]",
     "{0}[i][...]",
@@ -238,10 +238,19 @@ _AXIS = {
 }
 
 
-def domains(signature: OperatorSignature) -> list[Domain]:
-    """Return the domains of an operator, less demanding ones first: those whose lists have tensors of several shapes."""
+def domains(signature: OperatorSignature, *, shapes_alone: bool = False) -> list[Domain]:
+    """Return the domains of an operator, less demanding ones first: those whose lists have tensors of several shapes.
+
+    Args:
+        signature: The operator's signature.
+        shapes_alone: Whether it is a function of shapes, which may read sizes whatever the rank is.
+    """
     alike = re.compile(r"\[i\]\[(?:\*s|\.\.\.)\]")
-    return sorted(_domains(signature), key=lambda one: (constraints(one.inputs), alike.search(one.inputs) is not None))
+    found = list(_domains(signature))
+    required = signature.required
+    if shapes_alone and len(required) in _LEADING and not any(t.is_list for t in required):
+        found.append(Domain(_LEADING[len(required)].format(*(t.name for t in required))))
+    return sorted(found, key=lambda one: (constraints(one.inputs), alike.search(one.inputs) is not None))
 
 
 def constraints(inputs: str) -> int:

@@ -131,7 +131,7 @@ class Search:
                     yield replace(family.get(domain.form, domain), surveyed=True)  # the family's names read better
             if not survey.seeds and len(list(itertools.islice(self.calls.kinds(), 2))) > 1:  # tensors of other kinds
                 return
-        for domain in domains(self.signature):
+        for domain in domains(self.signature, shapes_alone=not self.experiments.runner.has_strides):
             if domain.form not in tried:
                 yield domain
 

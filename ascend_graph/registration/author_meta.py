@@ -175,7 +175,7 @@ def _returned(
     device: torch.device,
     inputs: Sequence[Any],
 ) -> Any:
-    from ascend_graph.inference.functions.questions import with_declared_dtypes
+    from ascend_graph.inference.functions.values import with_declared_dtypes
 
     if source.argument is not None:
         return given[source.argument]

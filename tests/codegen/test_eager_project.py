@@ -522,8 +522,8 @@ def test_aclnn_headers_are_sources_as_prototypes_are(tmp_path: Path) -> None:
     )
     assert (
         'call("gen_ops::gen_lerp", function, self, dim, end, weight, sizes, Dtype{out_type}, '
-        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, upper, steps, masks, way, '
-        "factors, "
+        'ascend_graph::eager::ranged<int8_t>("small", small), ascend_graph::eager::narrowed("eps", eps), mode, upper, '
+        "steps, masks, way, factors, "
         "nullptr, outputs);" in code
     )
     assert "inplace_gen_add(Tensor(a!) self, Tensor other) -> ()" in code

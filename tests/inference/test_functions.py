@@ -115,7 +115,7 @@ def pooled(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, 
 
 
 def product(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
-    """As products do: vectors are matrices of one row or column, batches broadcast, one flag turns the second operand."""
+    """As products do: vectors are matrices of one row or column, batches broadcast, a flag turns the second operand."""
     x, w = (list(given.shape) for given in inputs[:2])
     if not x or not w:
         raise ShapeFunctionError("rank")

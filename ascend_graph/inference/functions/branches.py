@@ -118,7 +118,7 @@ def _for_all_sizes(found: Inferred) -> Inferred:
     """
     sizes = frozenset[str]().union(*map(bound_names, found.relation.input_tensors))
     if any(sizes & {*re.findall(r"\w+", str(clause))} for clause in found.relation.clauses):
-        raise InferenceError(f"{found.relation} holds for some sizes alone")
+        raise InferenceError(f"{found.relation} holds for some sizes alone; expected all. Write shape=")
     return found
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference.functions.drawing import any_inputs, drawn_attrs, drawn_sizes, from_relation, reshaped
 from ascend_graph.inference.functions.isolation import in_fork
-from ascend_graph.inference.functions.questions import called, with_declared_dtypes
-from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
+from ascend_graph.inference.functions.questions import called
+from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs, with_declared_dtypes
 from ascend_graph.inference.functions.wording import flat_specs, shown, text_of
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation, parse_relation

@@ -69,13 +69,13 @@ def _same_names(name: str, given: Relation, absent: Relation) -> dict[str, str]:
     for tensor in absent.input_tensors:
         own_items, items = _items(tensor), _items(others[tensor.name])
         if len(own_items) != len(items):
-            raise ValueError(f"{tensor.name} has other sizes")
+            raise ValueError(f"{tensor.name} has other sizes; expected the same on both sides")
         for own, other in zip(own_items, items, strict=True):
             if isinstance(own.value, Name) and isinstance(other.value, Name) and type(own) is type(other):
                 if found.setdefault(own.value.id, other.value.id) != other.value.id:
-                    raise ValueError(f"{tensor.name} has other sizes")
+                    raise ValueError(f"{tensor.name} has other sizes; expected the same on both sides")
             elif str(own) != str(other):
-                raise ValueError(f"{tensor.name} has other sizes")
+                raise ValueError(f"{tensor.name} has other sizes; expected the same on both sides")
     if len(set(found.values())) < len(found) or {t.name for t in absent.input_tensors} | {name} != others.keys():
         raise ValueError("they have other inputs")
     return found
@@ -84,7 +84,7 @@ def _same_names(name: str, given: Relation, absent: Relation) -> dict[str, str]:
 def _items(tensor: Tensor) -> list[Size | DimensionGroup]:
     shape = tensor.alternatives[-1].shape
     if len(tensor.alternatives) > 1 or tensor.index is not None:
-        raise ValueError(f"{tensor.name} has conditions of its own, or is a list")
+        raise ValueError(f"{tensor.name} has conditions of its own, or is a list; expected one shape")
     items = shape.items if isinstance(shape, Dims) else ()
     return [item for item in items if isinstance(item, Size | DimensionGroup)]
 
@@ -97,7 +97,7 @@ def _output(name: str, first: str, given: Tensor, absent: Tensor, into: Tensor) 
     if str(given) == str(absent):
         return str(into)
     if str(given) != str(into) or any(len(t.alternatives) > 1 or t.index is not None for t in (given, absent)):
-        raise ValueError(f"{given.name} has conditions of its own, or is a list")
+        raise ValueError(f"{given.name} has conditions of its own, or is a list; expected one shape")
     with_it, without = (t.alternatives[0] for t in (given, absent))
     if (with_it.dtype is None) != (without.dtype is None):
         with_it, without = (replace(a, dtype=a.dtype or Name(first)) for a in (with_it, without))

@@ -8,7 +8,6 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,11 +20,19 @@ from ascend_graph.inference.functions.drawing import (
     random_attrs,
     reshaped,
 )
-from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, tried_texts
+from ascend_graph.inference.functions.values import (
+    DTYPES,
+    NUMBERS,
+    PLAIN,
+    attr_argument,
+    first_dtype,
+    tried_texts,
+    with_declared_dtypes,
+)
 from ascend_graph.inference.functions.wording import answer_text, flat_specs, run_text, shown
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.inference.running import KernelError, Returned, Run
-from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Number of questions that are asked twice.
@@ -281,7 +288,8 @@ class FunctionCaller:
         except ShapeFunctionError as error:
             self._note_error(error, inputs, attrs)
             return Run(error=str(error))
-        described = with_declared_dtypes(self._function.prototype, inputs, outputs)
+        steady = not self._function.says_dtypes  # a relation says nothing of them
+        described = with_declared_dtypes(self._function.prototype, inputs, outputs, steady=steady)
         fresh = itertools.compress(described, self._fresh)
         try:
             return Run(tuple(_returned(output) for output in fresh))
@@ -357,48 +365,3 @@ def _returned(output: Answer) -> Any:
             f"the dtype {output.dtype.ge_name} of an output is not a dtype of torch; expected one that torch has"
         )
     return Returned(output.shape, DTYPES[output.dtype], ())
-
-
-def with_declared_dtypes(prototype: OpPrototype, inputs: Sequence[Any], outputs: Sequence[Answer]) -> list[Answer]:
-    """Return the outputs with the dtypes that the prototype says where the function does not."""
-    return [
-        _with_dtype(prototype, parameter, inputs, output)
-        for parameter, output in zip(prototype.outputs, outputs, strict=True)
-    ]
-
-
-def _with_dtype(prototype: OpPrototype, parameter: Parameter, inputs: Sequence[Any], output: Answer) -> Answer:
-    if output is None:
-        return None
-    if not isinstance(output, InferredOutput):
-        return [
-            one if one.dtype is not None else replace(one, dtype=_declared_dtype(prototype, parameter, inputs))
-            for one in output
-        ]
-    return output if output.dtype is not None else replace(output, dtype=_declared_dtype(prototype, parameter, inputs))
-
-
-def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) -> DataType:
-    """Return an output's dtype by the prototype: its only one, that of the input of its symbol, or of its dtypes.
-
-    Which input it is does not change from call to call.
-    """
-    if len(output.dtypes) == 1:
-        return DataType(output.dtypes[0])
-    given = [
-        (p, spec if isinstance(spec, InputSpec) else spec[0])
-        for p, spec in zip(prototype.inputs, inputs, strict=True)
-        if spec
-    ]
-    alike = [
-        *(spec for p, spec in given if output.symbol is not None and p.symbol == output.symbol),
-        *(spec for p, spec in given if p.name == output.name),
-        *(spec for p, spec in given if p.dtypes == output.dtypes),
-        *(spec for p, spec in given if p.dtypes and {*p.dtypes} <= {*output.dtypes}),
-        *(spec for p, spec in given if {*p.dtypes} & {*output.dtypes}),
-    ]
-    if alike:
-        return DataType(alike[0].dtype)
-    if output.dtypes:
-        return DataType(output.dtypes[0])
-    return DataType(given[0][1].dtype) if given else DataType.FLOAT

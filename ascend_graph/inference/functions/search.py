@@ -117,7 +117,9 @@ def _with_absence(
         for attempt in _attempts(function, signature, asked, seed):
             with contextlib.suppress(InferenceError, KernelError):
                 return _in_prototype_names(attempt().relation, function.prototype)
-        raise InferenceError(f"{function.prototype.op_type}: no shape relation explains calls without {name}")
+        raise InferenceError(
+            f"{function.prototype.op_type}: no shape relation explains calls without {name}; give shape="
+        )
 
     try:
         joined = with_absence(relation, sorted(given), without)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from ascend_graph.inference.domains import AttrArgument, safe_name
-from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter
 from ascend_graph.prototypes.dtypes import TORCH_NAMES
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.functions import ShapeFunction
+from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction
 
 _KINDS: Mapping[AttrType, str] = {
     AttrType.INT: "int",
@@ -121,3 +122,52 @@ def on_each(value: Any, function: Callable[[Any], Any]) -> Any:
     if value is None:
         return None
     return [function(v) for v in value] if isinstance(value, list) else function(value)
+
+
+def with_declared_dtypes(
+    prototype: OpPrototype, inputs: Sequence[Any], outputs: Sequence[Answer], *, steady: bool = False
+) -> list[Answer]:
+    """Return the outputs with the dtypes that the prototype says where the function does not.
+
+    Args:
+        prototype: The prototype.
+        inputs: The inputs of the call.
+        outputs: The function's answers.
+        steady: Whether an output follows the same input in every call, even into a dtype that it does not list, rather
+            than one whose dtype it lists.
+    """
+
+    def with_dtype(parameter: Parameter, output: Answer) -> Answer:
+        if output is None:
+            return None
+        if not isinstance(output, InferredOutput):
+            return [with_dtype(parameter, one) for one in output]  # type: ignore[misc]
+        if output.dtype is not None:
+            return output
+        return replace(output, dtype=_declared_dtype(prototype, parameter, inputs, steady))
+
+    return [with_dtype(parameter, output) for parameter, output in zip(prototype.outputs, outputs, strict=True)]
+
+
+def _declared_dtype(prototype: OpPrototype, output: Parameter, inputs: Sequence[Any], steady: bool) -> DataType:
+    """Return an output's dtype by the prototype: its only one, that of the input of its symbol, or of its dtypes."""
+    if len(output.dtypes) == 1:
+        return DataType(output.dtypes[0])
+    given = [
+        (p, spec if isinstance(spec, InputSpec) else spec[0])
+        for p, spec in zip(prototype.inputs, inputs, strict=True)
+        if spec
+    ]
+    alike = [
+        *(spec for p, spec in given if output.symbol is not None and p.symbol == output.symbol),
+        *(spec for p, spec in given if p.name == output.name),
+        *(spec for p, spec in given if p.dtypes == output.dtypes),
+        *(spec for p, spec in given if p.dtypes and {*p.dtypes} <= {*output.dtypes}),
+        *(spec for p, spec in given if steady and {*p.dtypes} & {*output.dtypes}),
+        *(spec for _, spec in given if spec.dtype in output.dtypes),
+    ]
+    if alike:
+        return DataType(alike[0].dtype)
+    if output.dtypes:
+        return DataType(output.dtypes[0])
+    return DataType(given[0][1].dtype) if given else DataType.FLOAT
