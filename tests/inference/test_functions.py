@@ -358,6 +358,21 @@ def test_a_condition_that_a_function_does_not_have_is_refused() -> None:
     assert needless_condition(chance, function(alike)) == "k == 1"
 
 
+def test_a_text_that_allows_few_inputs_is_compared_apart() -> None:
+    def fused(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        shape = inputs[0].shape
+        if attrs["mode"] == "swiglu":
+            if len(shape) != 3 or shape[0] != 2:
+                raise ShapeFunctionError("the first of three dimensions must be 2")
+            return shape[1:], inputs[0].dtype
+        return shape, inputs[0].dtype
+
+    asked = function(fused, texts=("keep", "swiglu"))
+    assert agreement(parse_relation("x[*s] -> y[*s]"), asked, 20, {"mode": "swiglu"}).differing
+    found = infer_from_function(asked, isolated=False).relation
+    assert not agreement(found, asked, 20, {"mode": "swiglu"}).differing
+
+
 def test_leading_sizes_that_are_read_whatever_the_rank_is_leave_it_open() -> None:
     def gathered(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
         x, w, bias = inputs

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ascend_graph.dispatch.meta_dtypes import TORCH
@@ -35,6 +36,7 @@ def agreement(
     relation: Relation,
     function: ShapeFunction,
     count: int,
+    attrs: Mapping[str, Any] = MappingProxyType({}),
     *,
     seed: int = 0,
     ask: Callable[[bytes], None] = lambda question: None,
@@ -47,6 +49,7 @@ def agreement(
         relation: The relation.
         function: The function.
         count: The number of calls that both shall answer; fewer if inputs that both take are rare.
+        attrs: Values of attrs in all calls; the others are random.
         seed: The seed of the random inputs.
         ask: Called with each question.
     """
@@ -57,16 +60,16 @@ def agreement(
     for number in range(count * 8):
         if compared >= count:
             break
-        attrs = drawn_attrs(function, relation, rng)
+        given = {**drawn_attrs(function, relation, rng), **attrs}
         sizes = drawn_sizes(function, rng)
         drawn = (
-            any_inputs(prototype, rng, sizes) if number % 2 else from_relation(relation, prototype, attrs, rng, sizes)
+            any_inputs(prototype, rng, sizes) if number % 2 else from_relation(relation, prototype, given, rng, sizes)
         )
         if drawn is None:
             continue
-        mine = answer_of_relation(relation, prototype, drawn, attrs)
+        mine = answer_of_relation(relation, prototype, drawn, given)
         try:
-            theirs = with_declared_dtypes(prototype, drawn, called(function, ask, drawn, attrs))
+            theirs = with_declared_dtypes(prototype, drawn, called(function, ask, drawn, given))
         except ShapeFunctionError:
             by_function += mine is not None
             continue
@@ -76,7 +79,7 @@ def agreement(
         compared += 1
         difference = _difference(prototype, mine, theirs, function.says_dtypes)
         if difference:
-            differing.append(f"of {shown(prototype, drawn, attrs)} {difference}")
+            differing.append(f"of {shown(prototype, drawn, given)} {difference}")
     return Agreement(compared, by_relation, by_function, tuple(differing))
 
 
