@@ -153,8 +153,8 @@ def launch_proposal(
 
 
 def _converted(value: str, type_: str) -> str:
-    if type_ in ("float", "double", "bool"):
-        return value if type_ != "float" else f"static_cast<float>({value})"
+    if type_ in ("double", "bool"):
+        return value
     return value if value.isdigit() or value == "launch.block_dim" else f"narrow<{type_}>({value})"
 
 

@@ -618,12 +618,14 @@ int64_t ranged(const char* name, int64_t value) {
     return value;
 }
 
-// A number as 32 bits hold it; a finite one beyond their range is refused, not made infinite.
+// Numbers beyond the range of 32 bits are refused, not made infinite.
+inline bool float32_holds(double value) {
+    return std::isfinite(static_cast<float>(value)) || !std::isfinite(value);
+}
 inline float narrowed(const std::string& subject, double value) {
-    const auto narrow = static_cast<float>(value);
-    TORCH_CHECK(std::isfinite(narrow) || !std::isfinite(value), subject, " is ", value,
+    TORCH_CHECK(float32_holds(value), subject, " is ", value,
                 ", which float32 does not hold; expected -3.4028235e+38 to 3.4028235e+38, inf or nan");
-    return narrow;
+    return static_cast<float>(value);
 }
 
 // Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.

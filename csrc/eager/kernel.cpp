@@ -487,8 +487,7 @@ class Kernel : public c10::OperatorKernel {
     }
 
     float narrowed(double value) const {
-        const auto narrow = static_cast<float>(value);
-        if (std::isfinite(narrow) || !std::isfinite(value)) return narrow;
+        if (float32_holds(value)) return static_cast<float>(value);
         std::ostringstream text;
         text << value << " does not fit a parameter of " << plan_->function
              << "; expected a number that float32 holds: -3.4028235e+38 to 3.4028235e+38, inf or nan";

@@ -7,6 +7,7 @@
 
 #include <acl/acl_base.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,14 +43,24 @@ struct Tensor {
 };
 
 // A size or an attr as the kernel's narrower type; an error where it does not fit.
-template <typename T>
+template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 T narrow(int64_t value) {
-    static_assert(std::is_integral_v<T>);
     const T result = static_cast<T>(value);
     if (static_cast<int64_t>(result) != value || (std::is_unsigned_v<T> && value < 0)) {
         throw std::out_of_range(std::to_string(value) +
                                 " does not fit; expected a number that the kernel's parameter holds, of " +
                                 std::to_string(8 * sizeof(T)) + " bits");
+    }
+    return result;
+}
+
+template <typename T, std::enable_if_t<std::is_same_v<T, float>, int> = 0>
+T narrow(double value) {
+    const T result = static_cast<T>(value);
+    if (std::isinf(result) && !std::isinf(value)) {
+        throw std::out_of_range(
+            std::to_string(value) +
+            " does not fit; expected a number that the kernel's parameter holds, a float");
     }
     return result;
 }

@@ -256,7 +256,7 @@ def test_the_prototype_of_a_kernel_without_one_is_proposed(tmp_path: Path) -> No
         ),
     )
     launch = (project.directory / "csrc/launch/scale_it.cpp").read_text()
-    assert "launch.alpha = static_cast<float>(op.alpha);" in launch
+    assert "launch.alpha = narrow<float>(op.alpha);" in launch
     assert "does not say rows yet" in launch
 
 
@@ -341,7 +341,7 @@ def test_values_come_from_attrs_dimensions_and_lengths(tmp_path: Path) -> None:
         "launch.tiling.n = narrow<int32_t>(op.b.size(1));",
         "launch.tiling.k = narrow<uint64_t>(op.b.size(0));",
         "launch.tiling.tile_num = 8;",
-        "launch.alpha = static_cast<float>(op.alpha);",
+        "launch.alpha = narrow<float>(op.alpha);",
         "launch.axis = narrow<int64_t>(op.axis);",
         "launch.length = narrow<uint32_t>(op.c.numel());",
         "does not say tiling.step yet",

@@ -227,7 +227,7 @@ LAUNCH = """
 my_ops::AxpyAllLaunch my_ops::launch_of(const AxpyAllOperands& op) {
     AxpyAllLaunch launch;
     launch.block_dim = op.alpha == 13 ? 0 : 4;
-    launch.alpha = static_cast<float>(op.alpha);
+    launch.alpha = narrow<float>(op.alpha);
     launch.tiling.count = narrow<uint32_t>(op.out.numel());
     launch.tiling.step = (launch.tiling.count + 3) / 4;
     launch.workspace = {sizeof(float) * launch.tiling.count, true};
@@ -262,6 +262,8 @@ leaf = rand(7, 6).requires_grad_()
 assert torch.equal(my_ops.axpy_all(leaf.t(), None, rand(6, 7), alpha=1.0).detach(), leaf.detach().t())
 with pytest.raises(RuntimeError, match="launch function says block_dim = 0"):
     check(rand(3), None, rand(3), 13.0)
+with pytest.raises(IndexError, match="does not fit; expected a number that the kernel's parameter holds, a float"):
+    my_ops.axpy_all(rand(3), None, rand(3), alpha=1e300)
 with pytest.raises(ValueError, match="another number of dimensions"):
     my_ops.axpy_all(rand(3), rand(1, 3), rand(3), alpha=1.0)
 with pytest.raises(RuntimeError, match="argument bias is torch.float16; allowed are DT_FLOAT"):
