@@ -22,6 +22,9 @@ TESTED = (
     "2.14.0", "2.13.0", "2.12.0.post3", "2.11.0.post3", "2.10.0.post7", "2.9.1", "2.9.0.post9", "2.8.0.post5", "2.7.1.post11",
 )  # fmt: skip
 
+#: The version that a project uses of which nothing else is known; pyproject.toml's test stack.
+USUAL = "2.13.0"
+
 #: Variable that allows an untested version if it is 1.
 UNTESTED_VARIABLE = "ASCEND_GRAPH_UNTESTED"
 

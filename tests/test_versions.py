@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch._library.simple_registry import singleton
 
-from ascend_graph.versions import UNTESTED_VARIABLE, cxx_flags, fake_kernels, register_fake
+from ascend_graph.versions import TESTED, UNTESTED_VARIABLE, USUAL, cxx_flags, fake_kernels, register_fake
 
 CHECK = "import os; from ascend_graph.versions import check; print(check(os.environ))"
 
@@ -206,3 +206,9 @@ def test_meta_functions_are_stacked_where_torch_holds_one(monkeypatch: pytest.Mo
     assert (entry.kernel.func, len(fake_kernels(entry))) == (second, 1)
     libraries[1]._registration_handles[0].destroy()
     assert (entry.kernel, fake_kernels(entry)) == (None, [])
+
+
+def test_generated_projects_name_the_version_that_the_tests_run_with() -> None:
+    required = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert {*re.findall(r'"torch(?:_npu)?==([^"]+)"', required)} == {USUAL}
+    assert USUAL in TESTED

@@ -13,8 +13,7 @@ from ascend_graph.codegen.kernels.launch import launch_files, launch_function
 from ascend_graph.codegen.kernels.source import KernelSources
 from ascend_graph.codegen.rendering import GenerationError, render, write_if_different
 
-#: The torch and torch_npu of generated workflows.
-HOST_TORCH = "2.13.0"
+from ascend_graph.versions import USUAL
 
 
 def render_files(
@@ -48,7 +47,7 @@ def render_files(
         f"tests/test_{package}.py": render("eager_project/test.py.jinja", **values),
     }
     if launch == "kernel":  # its kernels are here, so that a runner without an NPU has something to run
-        own[".github/workflows/operators.yml"] = render("eager_project/workflow.yml.jinja", torch=HOST_TORCH, **values)
+        own[".github/workflows/operators.yml"] = render("eager_project/workflow.yml.jinja", torch=USUAL, **values)
     return generated, own
 
 

@@ -50,6 +50,8 @@ class _OnDevice:
             return self._compiled(*args)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_compiled":  # of a copy that is being made
+            raise AttributeError(name)
         return getattr(self._compiled, name)
 
 
