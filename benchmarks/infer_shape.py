@@ -85,14 +85,14 @@ def main() -> dict[str, Any]:
     parser = argparse.ArgumentParser(description="Relations from InferShape functions.")
     parser.add_argument("checkouts", nargs="*", type=Path, help="without any nothing is tried")
     parser.add_argument("--count", type=int, default=25, help="sources of all checkouts together; 0 for all")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=[0], nargs="+", help="of several, each draws a sample")
     parser.add_argument("--ops", default="", help="names of project directories, with commas")
     arguments = parser.parse_args()
     names = {name for name in arguments.ops.split(",") if name}
     every = [(c.resolve(), p) for c in arguments.checkouts for p in sources(c.resolve())]
     every = [(c, p) for c, p in every if not names or names & set(p.parts)]
     count = len(every) if names or not arguments.count else min(arguments.count, len(every))
-    chosen = sorted(random.Random(arguments.seed).sample(every, count))
+    chosen = sorted(one for seed in arguments.seed for one in random.Random(seed).sample(every, count))
     results: list[dict[str, Any]] = []
     started = time.monotonic()
     for checkout, path in chosen:
