@@ -103,9 +103,9 @@ def infer_products(
             continue
         outputs = {str(item) for t in relation.output_tensors for item in getattr(t.alternatives[0].shape, "items", ())}
         if {"m", "n"} <= outputs:
-            notes = tuple(
-                dict.fromkeys(note for one in found.values() for note in (*one.strides, one.narrower) if note)
-            )
+            # What an optional input allows is looked at later; vectors that are refused are the same with all flags.
+            narrower = [one.narrower for one in found.values() if one.narrower and " is None" not in one.narrower][:1]
+            notes = tuple(dict.fromkeys([*(note for one in found.values() for note in one.strides), *narrower]))
             return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
     raise InferenceError(f"{signature.name}: it is not a product of two matrices")
 

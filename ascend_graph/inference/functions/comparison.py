@@ -18,6 +18,7 @@ from ascend_graph.inference.functions.wording import flat_specs, shown, text_of
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.syntax import WhereDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def needless_condition(
     signature = str(relation).split(" where ")[0]
     attr_names = {attr.name for attr in prototype.attrs}
     for clause in relation.clauses:
-        if attr_names & set(re.findall(r"\w+", str(clause))):
+        if isinstance(clause, WhereDefinition) or attr_names & set(re.findall(r"\w+", str(clause))):
             continue
         others = ", ".join(str(one) for one in relation.clauses if one is not clause)
         without = parse_relation(f"{signature} where {others}" if others else signature)

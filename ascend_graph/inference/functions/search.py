@@ -87,11 +87,12 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
                 reasons.append(reason)
                 continue
             if given:
-                relation = _with_absence(function, caller, relation, given, relevant, seed, ask)
-            unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
+                relation = _with_absence(function, caller, signature, relation, given, relevant, seed, ask)
+            dtypes = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
             narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
-            notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
             relation = with_optional_inputs(relation, function, relevant, seed=seed + 3, ask=ask)
+            unsaid = (*dtypes, *_unsaid_inputs(prototype, relation, relevant))
+            notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
             return replace(found, relation=relation, narrower="", strides=notes)
     caller.check_determinism()
     raise InferenceError(
@@ -100,9 +101,20 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
     )
 
 
+def _unsaid_inputs(prototype: OpPrototype, relation: Relation, relevant: frozenset[str]) -> tuple[str, ...]:
+    """Return notes on optional inputs that the function looks at and the relation does not have."""
+    optional = [p.name for p in prototype.inputs if p.kind is ParameterKind.OPTIONAL and p.name in relevant]
+    return tuple(
+        f"the relation says nothing of {name}, of which the function does not take every shape"
+        for name in optional
+        if name not in relation.inputs
+    )
+
+
 def _with_absence(
     function: ShapeFunction,
     caller: FunctionCaller,
+    signature: OperatorSignature,
     relation: Relation,
     given: frozenset[str],
     relevant: frozenset[str],
@@ -113,8 +125,8 @@ def _with_absence(
 
     def without(name: str) -> Relation:
         asked = caller.with_values({name: None})
-        signature = function_signature(function, asked, given - {name}, relevant - {name})
-        for attempt in _attempts(function, signature, asked, seed):
+        rest = function_signature(function, asked, given - {name}, relevant - {name})
+        for attempt in _attempts(function, rest, asked, seed):
             with contextlib.suppress(InferenceError, KernelError):
                 return _in_prototype_names(attempt().relation, function.prototype)
         raise InferenceError(
@@ -125,8 +137,7 @@ def _with_absence(
         joined = with_absence(relation, sorted(given), without)
     except InferenceError:
         return relation
-    checked = agreement(joined, function, 60, seed=seed + 4, ask=ask)
-    return relation if checked.differing else joined
+    return relation if _objection(function, signature, joined, given, seed + 3, ask, caller) else joined
 
 
 def _objection(
