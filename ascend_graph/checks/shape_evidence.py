@@ -96,7 +96,7 @@ def search(function: ShapeFunction, *, isolated: bool = True) -> SourceResult:
         found = infer_from_function(function, isolated=isolated)
     except InferenceError as error:
         return SourceResult(op_type, function.source, None, 0, str(error))
-    return SourceResult(op_type, function.source, found.relation, found.runs, notes=found.strides)
+    return SourceResult(op_type, function.source, found.relation, found.runs, notes=(*found.limits, *found.notes))
 
 
 # ------------------------------------------------------------------------------------------------------- meta functions

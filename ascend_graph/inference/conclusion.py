@@ -321,7 +321,7 @@ class Conclusions:
                     return difference, self.is_empty(values)
         return "", False
 
-    def found(self, relation: Relation, domain: Domain, strides: Sequence[str] = ()) -> Inferred:
+    def found(self, relation: Relation, domain: Domain, notes: Sequence[str] = ()) -> Inferred:
         """Return the relation with its evidence, and an example of a run that it refuses."""
         narrower, narrow, inputs = "", False, self.about_shapes(domain).relation("")
         structures: set[str] = set()
@@ -339,10 +339,10 @@ class Conclusions:
                 narrower = f"narrower than the kernel, which also runs on {self.shown(shapes, values)}: {refused}"
                 narrow = inside
         alias = f"for some inputs {self.experiments.alias}"
-        notes = (*strides, alias) if self.experiments.alias and alias not in strides else tuple(strides)
-        return Inferred(
-            relation, self.experiments.runner.runs, tuple(self.trials), narrower, narrow, notes, len(structures)
-        )
+        if self.experiments.alias and alias not in notes:
+            notes = (*notes, alias)
+        runs, trials = self.experiments.runner.runs, tuple(self.trials)
+        return Inferred(relation, runs, trials, narrower, narrow, notes=tuple(notes), refused=len(structures))
 
     def about_shapes(self, domain: Domain) -> Domain:
         """Return the domain without its conditions on attrs alone."""

@@ -36,11 +36,13 @@ class Inferred:
     narrower: str = ""
     #: True if such an input has only tensors with dimensions and elements, and its shapes alone fall outside.
     narrow: bool = False
-    #: Notes on outputs whose strides the relation leaves open, or that alias an input at times.
-    strides: tuple[str, ...] = ()
+    #: Notes on what was found beside the relation, such as outputs whose strides it leaves open.
+    notes: tuple[str, ...] = ()
+    #: What a shape function takes beyond the relation.
+    limits: tuple[str, ...] = ()
     #: Number of rank combinations with such an input.
     refused: int = 0
 
     def __str__(self) -> str:
-        notes = [note for note in (self.narrower, *self.strides) if note]
+        notes = [note for note in (self.narrower, *self.limits, *self.notes) if note]
         return "\n".join([f'shape="{self.relation}"', *(f"# {note}" for note in notes)])

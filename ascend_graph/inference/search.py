@@ -84,7 +84,7 @@ class Search:
     def widest(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred:
         """Return the relation that refuses the fewest runs; among equals, the one with the most dimensions."""
         judged = [
-            (limits, domain, self.conclusions.found(f.relation, domain, f.strides)) for limits, domain, f in candidates
+            (limits, domain, self.conclusions.found(f.relation, domain, f.notes)) for limits, domain, f in candidates
         ]
 
         def grade(one: tuple[int, Domain, Inferred]) -> tuple[int, int, int, int]:
@@ -114,7 +114,7 @@ class Search:
             return None
         best = self.widest(candidates)
         domain = Domain(", ".join(map(str, relation.input_tensors)))
-        together = self.conclusions.found(relation, domain, best.strides)
+        together = self.conclusions.found(relation, domain, best.notes)
         if together.refused >= best.refused or self.conclusions.contradiction(relation)[0]:
             return None
         return together

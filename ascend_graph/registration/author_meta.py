@@ -7,6 +7,8 @@ that are numbers.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import os
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ from ascend_graph.inference.results import InferenceError
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import TORCH_NAMES
 from ascend_graph.registration.author_shapes import VARIABLE
-from ascend_graph.shapes import Relation
+from ascend_graph.shapes import Relation, ShapeError
 from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 
 
@@ -40,8 +42,16 @@ class AuthorEvidence:
     function: ShapeFunction | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
+    #: What the function takes beyond the relation.
+    limits: tuple[str, ...] = ()
     #: True if the function crashed, hung or answered differently the second time.
     is_faulty: bool = False
+
+    def beyond(self, meta: MetaFunction, binding: Binding) -> MetaFunction:
+        """Return the relation's meta function; if the author takes more, one that asks InferShape of what it refuses."""
+        if not self.limits or self.function is None or not calls_infer_shape(self.function, binding):
+            return meta
+        return _asking_beyond(meta, author_meta(self.function, binding))
 
 
 _found: dict[Any, AuthorEvidence | None] = {}
@@ -75,7 +85,7 @@ def _ask(packages: Any, prototype: OpPrototype) -> AuthorEvidence | None:
         faulty = any(words in text for words in ("ended the process", "did not answer in time", "not deterministic"))
         answers = not faulty and UNSET not in text
         return AuthorEvidence(None, function.source, 0, function if answers else None, text, is_faulty=faulty)
-    return AuthorEvidence(found.relation, function.source, found.runs, function, notes=found.strides)
+    return AuthorEvidence(found.relation, function.source, found.runs, function, notes=found.notes, limits=found.limits)
 
 
 def calls_infer_shape(function: ShapeFunction, binding: Binding) -> bool:
@@ -115,6 +125,24 @@ def author_meta(function: ShapeFunction, binding: Binding) -> MetaFunction:
 
     meta.__name__ = f"{prototype.op_type}_infer_shape_meta"
     meta.__doc__ = f"Meta function of {prototype.op_type}: calls {function.source}"
+    return meta
+
+
+def _asking_beyond(by_relation: MetaFunction, by_function: MetaFunction) -> MetaFunction:
+    """Return the meta function of a relation that asks InferShape of the calls that the relation refuses.
+
+    A call that both refuse gets the relation's message, which says more.
+    """
+
+    @functools.wraps(by_relation)
+    def meta(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return by_relation(*args, **kwargs)
+        except ShapeError:
+            with contextlib.suppress(MetaError):
+                return by_function(*args, **kwargs)
+            raise
+
     return meta
 
 

@@ -94,6 +94,8 @@ class _Planner:
         #: Meta function that calls InferShape, of an operator that the registration defines.
         self.author_meta: MetaFunction | None = None
         self.author: AuthorEvidence | None = None
+        #: True if InferShape is asked of the calls that the relation refuses.
+        self.asks_beyond = False
         #: Origin of the relation, in words.
         self.origin = "the relation given"
         self.evidence: dict[str, str] = {}
@@ -245,18 +247,29 @@ class _Planner:
             self.origin = f"found from {self.author.source}{asked}" if asked else self.author.source
 
     def tell_author(self) -> None:
-        """Record what the package's author said, and warn of a shape function that is faulty."""
+        """Record what the package's author said, and warn of a shape function that is faulty, or that takes more."""
         author = self.author
         assert author is not None
         what = author.source if author.relation is not None else author.reason
-        self.evidence["InferShape"] = "; ".join([what, *author.notes])
+        self.evidence["InferShape"] = "; ".join([what, *author.limits, *author.notes])
+        meta = self.evidence.get("meta", "another one")
+        if self.asks_beyond:
+            self.evidence["meta"] = f"{meta}; InferShape, asked with static sizes, for the calls that it refuses"
         if author.is_faulty or author.notes:
-            warnings.warn(
-                f"{self.request.op_type}: {author.reason or '; '.join(author.notes)}. Correct the function; the meta function "
-                f"is {self.evidence.get('meta', 'another one')}",
-                BindingWarning,
-                stacklevel=7,
-            )
+            text = f"{author.reason or '; '.join(author.notes)}. Correct the function; the meta function is {meta}"
+        elif author.limits and not self.asks_beyond:
+            text = f"{'; '.join(author.limits)}. Write shape= to say more; the meta function is {meta}"
+        else:
+            return
+        warnings.warn(f"{self.request.op_type}: {text}", BindingWarning, stacklevel=7)
+
+    def beyond(self, meta: MetaFunction, binding: Binding) -> MetaFunction:
+        """Return a relation's meta function, or one that asks the package's author of the calls that it refuses."""
+        if self.author is None:
+            return meta
+        found = self.author.beyond(meta, binding)
+        self.asks_beyond = found is not meta
+        return found
 
     # ------------------------------------------------------------------------------------------------------- operator
 
@@ -289,9 +302,10 @@ class _Planner:
         return planned
 
     def plan_own(self, shape: Relation | MetaFunction | None) -> PlannedOperator:
-        """Plan the operator of the prototype; without shapes, its meta function calls the author's InferShape."""
+        """Plan the operator of the prototype; what no relation says, its meta function asks the author's InferShape."""
         request = self.request
-        function = None if self.author is None or shape is not None else self.author.function
+        author = self.author
+        function = None if author is None or (shape is not None and not author.limits) else author.function
         namespace = request.operator.partition("::")[0]
 
         def planned(shape: Relation | MetaFunction | None) -> PlannedOperator:
@@ -311,6 +325,9 @@ class _Planner:
         binding = bind(
             read_schema(torch._C.parse_schema(f"{namespace}::{schema}")), request.prototype, own=schema, complete=False
         )
+        if shape is not None:
+            own = planned(shape)
+            return replace(own, meta=self.beyond(own.meta, binding))
         if not calls_infer_shape(function, binding):
             return planned(shape)
         self.author_meta = author_meta(function, binding)
@@ -401,6 +418,7 @@ class _Planner:
             if self.author is not None:
                 runs = compare_with_kernel(overload, self.binding, found, made, self.author.source)
             ran = f"; {runs} runs of the eager kernel agree" if runs else ""
+            made = self.beyond(made, self.binding)
             return made, f"{self.origin}: {found}{ran}"
         function = None if self.author is None else self.author.function
         if function is not None and calls_infer_shape(function, self.binding):
@@ -412,7 +430,7 @@ class _Planner:
         self.relation = inferred.relation
         self.binding = self.binding.with_relation(inferred.relation)
         ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
-        notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.strides) if note)
+        notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.notes) if note)
         return self.meta_function(inferred.relation), f"{ran}: {inferred.relation}{notes}"
 
     def meta_function(self, relation: Relation, names: Mapping[str, str] | None = None) -> MetaFunction:

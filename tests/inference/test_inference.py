@@ -133,7 +133,7 @@ def test_strides_of_the_kernel_are_carried_or_named(define: Callable[..., Any]) 
     assert packed.relation == parse_relation("x[*s] -> out0[*s]")
     turned = infer_overload(define("turned(Tensor x, Tensor y) -> Tensor", lambda x, y: (y.t() @ x.t()).t()))
     assert turned.relation == parse_relation("x[m, k], y[k, n] -> out0[m, n]")
-    assert turned.strides[0].startswith("the strides of out0 are not always contiguous: (1, ")
+    assert turned.notes[0].startswith("the strides of out0 are not always contiguous: (1, ")
     assert "# the strides of out0" in str(turned)
 
 

@@ -120,6 +120,48 @@ def test_without_a_relation_the_author_is_asked_before_any_kernel_runs(answers: 
     assert from_file.endswith("relations.ini:2: x[n] -> y[n // 2]")
 
 
+def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package: Path) -> None:
+    """So eager calls and graphs of static sizes take what the author's function takes; a relation alone is warned of."""
+    printed = register(
+        package,
+        """
+        import dataclasses, warnings
+        import ascend_graph.registration.author_meta as author
+        from ascend_graph.inference.results import Inferred
+        from ascend_graph.shapes import parse_relation
+        narrow = Inferred(parse_relation("x[n] -> y[n // 2] where n % 2 == 0"), 9, limits=("narrower than it is",))
+        author.infer_from_function = lambda function: narrow
+        op = ascend_graph.register_op("JudgedHalf")
+        print(json.dumps(op.evidence["meta"]))
+        x = torch.arange(12.0).reshape(2, 6)
+        made = op(x.npu())
+        print(json.dumps([made.shape == (2, 3), torch.equal(op(x.npu().flatten()).cpu().view(2, 3), made.cpu())]))
+        compiled = torch.compile(lambda x: op(x), backend="npugraph_ex", fullgraph=True, dynamic=False)
+        print(json.dumps(torch.equal(compiled(x.npu()).cpu(), made.cpu())))
+        for odd in (x[:, :5].npu(), x[0, :5].npu()):
+            try:
+                op(odd)
+            except RuntimeError as error:
+                print(json.dumps(str(error)))
+        op.unregister()
+        author._found.clear()
+        author.calls_infer_shape = lambda function, binding: False
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            op = ascend_graph.register_op("JudgedHalf")
+        print(json.dumps([str(one.message) for one in caught if "narrower" in str(one.message)]))
+        """,
+    )
+    meta, eager, compiled, rows, row, warned = printed
+    assert meta.endswith("; InferShape, asked with static sizes, for the calls that it refuses")
+    assert (eager, compiled) == ([True, True], True)
+    assert all("shape relation: x[n] -> y[n // 2]" in refused for refused in (rows, row))
+    assert len(warned) == 1
+    assert warned[0].startswith(
+        "JudgedHalf: narrower than it is. Write shape= to say more; the meta function is found from"
+    )
+
+
 def test_the_command_finds_the_relations_of_a_package_and_writes_them(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

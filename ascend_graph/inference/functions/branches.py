@@ -59,14 +59,14 @@ def infer_branches(
                 f"{signature.name}: {found[values].relation} has other dimensions than the other branches; write shape="
             )
     relations = {values: one.relation for values, one in found.items()}
-    notes = tuple(dict.fromkeys(note for one in found.values() for note in one.strides))
+    notes = tuple(dict.fromkeys(note for one in found.values() for note in one.notes))
     try:
         relation = joined(tuple(attrs), relations, [_allowed(name, taken) for name, taken in attrs.items()])
     except RelationError as error:
         raise InferenceError(
             f"{signature.name}: the relations of its branches do not join: {error}; write shape="
         ) from None
-    return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
+    return Inferred(relation, sum(one.runs for one in found.values()), notes=notes)
 
 
 def infer_products(
@@ -105,8 +105,8 @@ def infer_products(
         if {"m", "n"} <= outputs:
             # What an optional input allows is looked at later; vectors that are refused are the same with all flags.
             narrower = [one.narrower for one in found.values() if one.narrower and " is None" not in one.narrower][:1]
-            notes = tuple(dict.fromkeys([*(note for one in found.values() for note in one.strides), *narrower]))
-            return Inferred(relation, sum(one.runs for one in found.values()), strides=notes)
+            notes = tuple(dict.fromkeys(note for one in found.values() for note in one.notes))
+            return Inferred(relation, sum(one.runs for one in found.values()), notes=notes, limits=tuple(narrower))
     raise InferenceError(f"{signature.name}: it is not a product of two matrices")
 
 

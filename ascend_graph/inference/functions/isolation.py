@@ -21,8 +21,8 @@ from ascend_graph.inference.functions.wording import shown
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 
-#: Processor seconds that a search may take, and seconds that one answer may take.
-SEARCH_LIMIT, ANSWER_LIMIT = 3.0, 5.0
+#: Seconds that one answer may take.
+ANSWER_LIMIT = 5.0
 #: Bytes of the memory in which a child process leaves its last question.
 _QUESTION = 1 << 14
 #: Number of the question while none is asked.

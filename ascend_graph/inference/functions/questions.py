@@ -31,13 +31,16 @@ from ascend_graph.inference.functions.values import (
 )
 from ascend_graph.inference.functions.wording import answer_text, flat_specs, run_text, shown
 from ascend_graph.inference.results import InferenceError
-from ascend_graph.inference.running import KernelError, Returned, Run
+from ascend_graph.inference.running import Returned, Run
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Number of questions that are asked twice.
 _TWICE = 24
 
+
+#: Calls that a search may make, answered before or not, and processor seconds that it may take where calls are slow.
+CALL_LIMIT, SECONDS_LIMIT = 12_000, 60.0
 
 #: Words of the error of a function that answers nothing.
 UNSET = "does not set the shape"
@@ -56,10 +59,12 @@ class FunctionCaller:
 
     has_strides = False
 
-    def __init__(self, function: ShapeFunction, ask: Callable[[bytes], None], time_limit: float) -> None:
+    def __init__(self, function: ShapeFunction, ask: Callable[[bytes], None], call_limit: int) -> None:
         self._function, self._ask = function, ask
-        self._limit = time_limit
-        self._until = time.process_time() + time_limit
+        #: Number of calls so far, which callers with given values share, and how many this one may make.
+        self._calls = itertools.count()
+        self._limit = self._until = call_limit
+        self._deadline = time.process_time() + SECONDS_LIMIT
         #: Flags and texts with the values that the function takes, and those of them that decide what it takes.
         self.branching: dict[str, tuple[Any, ...]] = {}
         self.deciding: dict[str, tuple[Any, ...]] = {}
@@ -153,7 +158,7 @@ class FunctionCaller:
         other.names = [name for name in self.names if name not in values]
         other._fixed = {**self._fixed, **values}
         other._answers, other._first, other.runs = {}, [], 0
-        other._until = min(time.process_time(), self._until) + self._limit / 2
+        other._until = min(next(self._calls), self._until) + self._limit // 2
         return other
 
     def _check_sets_shapes(self) -> None:
@@ -213,12 +218,16 @@ class FunctionCaller:
         return fixed | _plain_attrs(prototype, self.list_length)
 
     def call(self, values: Mapping[str, Any]) -> Run:
-        """Ask the function, and return a refusal as a result."""
+        """Ask the function, and return a refusal as a result.
+
+        Raises:
+            InferenceError: The search has made as many calls as it may. Their number is the same on every machine.
+        """
+        if next(self._calls) >= self._until or time.process_time() > self._deadline:
+            raise InferenceError(f"{self._function.prototype.op_type}: the search took too long; write shape=")
         key = repr([_key(values[name]) for name in self.names])
         run = self._answers.get(key)
         if run is None:
-            if time.process_time() > self._until:
-                raise KernelError(f"{self._function.prototype.op_type}: the search took too long; write shape=")
             run = self._answers[key] = self._asked(values)
             if len(self._first) < _TWICE:
                 self._first.append((dict(values), run))

@@ -16,10 +16,10 @@ from ascend_graph.inference.functions.comparison import (
     needless_condition,
     size_of_its_own,
 )
-from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
+from ascend_graph.inference.functions.isolation import in_fork
 from ascend_graph.inference.functions.optionals import with_absent_inputs_given, with_optional_inputs
 from ascend_graph.inference.functions.presence import with_absence
-from ascend_graph.inference.functions.questions import FunctionCaller
+from ascend_graph.inference.functions.questions import CALL_LIMIT, FunctionCaller
 from ascend_graph.inference.functions.sampler import FunctionSampler
 from ascend_graph.inference.functions.values import attr_argument, tried_texts
 from ascend_graph.inference.results import InferenceError, Inferred
@@ -31,14 +31,14 @@ from ascend_graph.shapes.functions import ShapeFunction
 
 
 def infer_from_function(
-    function: ShapeFunction, *, seed: int = 0, time_limit: float = SEARCH_LIMIT, isolated: bool = True
+    function: ShapeFunction, *, seed: int = 0, call_limit: int = CALL_LIMIT, isolated: bool = True
 ) -> Inferred:
     """Find the shape relation that a shape function follows.
 
     Args:
         function: The function, with its prototype.
         seed: The seed of the random inputs.
-        time_limit: The time limit of the search, in seconds.
+        call_limit: Number of calls that the search may make; a search for some values of attrs alone may make half of it.
         isolated: If false the function runs in this process, as a Python function may.
 
     Returns:
@@ -49,25 +49,27 @@ def infer_from_function(
             second time. The message says which, and what was asked.
     """
     if not isolated:
-        return _search(function, seed, time_limit, lambda question: None)
+        return _search(function, seed, call_limit, lambda question: None)
 
     def search(asked: ShapeFunction, ask: Callable[[bytes], None]) -> Inferred:
-        found = _search(asked, seed, time_limit, ask)
+        found = _search(asked, seed, call_limit, ask)
         if asked is function:
             return found
-        return replace(found, strides=(*found.strides, f"{function.source} does not answer for a scalar in time"))
+        # What the relation leaves out is not asked of a function that may not answer.
+        notes = (*found.limits, *found.notes, f"{function.source} does not answer for a scalar in time")
+        return replace(found, limits=(), notes=notes)
 
     return in_fork(search, function)
 
 
-def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable[[bytes], None]) -> Inferred:
+def _search(function: ShapeFunction, seed: int, call_limit: int, ask: Callable[[bytes], None]) -> Inferred:
     prototype = function.prototype
     _check_answerable(function)
     fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
     if not fresh:
         inputs = ", ".join(prototype.in_place)
         return Inferred(parse_relation(f"{inputs} -> {inputs}"), 0)
-    caller = FunctionCaller(function, ask, time_limit)
+    caller = FunctionCaller(function, ask, call_limit)
     reasons: list[str] = []
     relevant = caller.relevant(random.Random(seed))
     for given in _presences(prototype, relevant):
@@ -91,9 +93,10 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
             dtypes = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
             narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
             relation = with_optional_inputs(relation, function, relevant, seed=seed + 3, ask=ask)
-            unsaid = (*dtypes, *_unsaid_inputs(prototype, relation, relevant))
-            notes = tuple(restored(note, caller.names) for note in (*narrower, *found.strides, *caller.notes, *unsaid))
-            return replace(found, relation=relation, narrower="", strides=notes)
+            unsaid = _unsaid_inputs(prototype, relation, relevant)
+            limits = tuple(restored(limit, caller.names) for limit in (*narrower, *found.limits, *unsaid))
+            notes = tuple(restored(note, caller.names) for note in (*found.notes, *caller.notes, *dtypes))
+            return replace(found, relation=relation, narrower="", notes=notes, limits=limits)
     caller.check_determinism()
     raise InferenceError(
         f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions; "
