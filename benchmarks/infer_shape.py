@@ -3,9 +3,9 @@
 ``python benchmarks/infer_shape.py CHECKOUT…`` samples sources named ``*_infershape.cpp`` of each checkout, compiles each with
 the host toolkit, and searches for the relation that its functions follow. The relation is then compared with the function on
 200 fresh inputs. The last line is JSON: ``sources`` (sampled), ``not_compiled``, ``operators``, ``relations`` (agreeing on
-all fresh inputs), ``wrong`` (not agreeing), ``by_call`` (a meta that calls InferShape), ``by_value`` (InferShape reads values
-of inputs), ``sets_nothing`` (it returns without a shape), ``share`` of the operators with a relation among all but these
-two, ``share_of_all``, processor
+all fresh inputs), ``with_values`` (those of functions that read values of inputs, which are arguments there), ``wrong`` (not
+agreeing), ``by_call`` (a meta that calls InferShape), ``by_value`` (InferShape reads values of tensors), ``sets_nothing``
+(it returns without a shape), ``share`` of the operators with a relation among all but these two, ``share_of_all``, processor
 ``seconds`` of a search (mean and highest), and ``results`` by operator.
 """
 
@@ -26,7 +26,7 @@ from ascend_graph.host.infer_shape.sources import source_functions
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions.comparison import isolated_agreement
 from ascend_graph.inference.functions.questions import UNSET
-from ascend_graph.inference.functions.search import infer_from_function
+from ascend_graph.inference.functions.search import infer_with_values
 from ascend_graph.shapes.functions import ShapeFunction
 from benchmarks._common import run
 
@@ -59,15 +59,16 @@ def operators(paths: Sequence[Path], checkout: Path) -> Iterator[dict[str, Any]]
 def _result(function: ShapeFunction) -> dict[str, Any]:
     began = _processor_seconds()
     try:
-        found = infer_from_function(function)
+        found, asked = infer_with_values(function)
     except InferenceError as error:
         state = "by value" if function.data_inputs or "depends on values" in str(error) else "by call"
         state = "sets nothing" if UNSET in str(error) else state
         return {"state": state, "detail": str(error)[-600:], "seconds": _processor_seconds() - began}
     seconds = _processor_seconds() - began
-    result = {"relation": str(found.relation), "seconds": round(seconds, 3)}
+    values = len(asked.prototype.inputs) < len(function.prototype.inputs)
+    result = {"relation": str(found.relation), "seconds": round(seconds, 3), "values": values}
     try:
-        checked = isolated_agreement(found.relation, function, FRESH, seed=1009)
+        checked = isolated_agreement(found.relation, asked, FRESH, seed=1009)
     except InferenceError as error:
         return {**result, "state": "by call", "detail": str(error)}
     result |= {"compared": checked.compared, "narrower": checked.refused_by_relation}
@@ -107,6 +108,7 @@ def main() -> dict[str, Any]:
     return {
         "sources": len(chosen), "of": len(every), "not_compiled": states.count("not compiled"),
         "no_prototype": states.count("no prototype"), "operators": len(asked), "relations": relations,
+        "with_values": sum(one["state"] == "relation" and one["values"] for one in asked),
         "wrong": states.count("wrong"), "by_call": states.count("by call"), "by_value": states.count("by value"),
         "sets_nothing": states.count("sets nothing"),
         "share": round(relations / max(len(asked) - states.count("by value") - states.count("sets nothing"), 1), 3),

@@ -19,7 +19,7 @@ from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions.drawing import draw_call
-from ascend_graph.inference.functions.search import infer_from_function
+from ascend_graph.inference.functions.search import infer_with_values
 from ascend_graph.inference.functions.values import with_declared_dtypes
 from ascend_graph.inference.functions.wording import flat_specs, shown
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
@@ -93,10 +93,18 @@ def search(function: ShapeFunction, *, isolated: bool = True) -> SourceResult:
     """Return the relation that a source follows, or the reason why none is found."""
     op_type = function.prototype.op_type
     try:
-        found = infer_from_function(function, isolated=isolated)
+        found, asked = infer_with_values(function, isolated=isolated)
     except InferenceError as error:
         return SourceResult(op_type, function.source, None, 0, str(error))
-    return SourceResult(op_type, function.source, found.relation, found.runs, notes=(*found.limits, *found.notes))
+    inputs = {p.name for p in function.prototype.inputs}
+    values = [
+        f"{attr.name} is an argument {'int[]' if attr.type is AttrType.LIST_INT else 'int'} of the schema"
+        for attr in asked.prototype.attrs
+        if attr.name in inputs and attr.name in found.relation.free_names
+    ]
+    return SourceResult(
+        op_type, function.source, found.relation, found.runs, notes=(*values, *found.limits, *found.notes)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- meta functions

@@ -40,6 +40,8 @@ class Inferred:
     notes: tuple[str, ...] = ()
     #: What a shape function takes beyond the relation.
     limits: tuple[str, ...] = ()
+    #: False if a shape function does not answer for some inputs.
+    answers_all: bool = True
     #: Number of rank combinations with such an input.
     refused: int = 0
 

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,12 @@ import torch
 from ascend_graph.binding.bound import Binding, Conversion, ValueSource
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import ge_dtype
+from ascend_graph.binding.op_schema import ArgumentKind
 from ascend_graph.dispatch.fitting import MetaError
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.inference.functions.questions import UNSET
-from ascend_graph.inference.functions.search import infer_from_function
+from ascend_graph.inference.functions.search import infer_with_values
+from ascend_graph.inference.functions.value_inputs import value_spec
 from ascend_graph.inference.results import InferenceError
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import TORCH_NAMES
@@ -47,45 +49,75 @@ class AuthorEvidence:
     #: True if the function crashed, hung or answered differently the second time.
     is_faulty: bool = False
 
-    def beyond(self, meta: MetaFunction, binding: Binding) -> MetaFunction:
-        """Return the relation's meta function; if the author takes more, one that asks InferShape of what it refuses."""
-        if not self.limits or self.function is None or not calls_infer_shape(self.function, binding):
+    def beyond(self, meta: MetaFunction, binding: Callable[[], Binding]) -> MetaFunction:
+        """Return the relation's meta function, which asks InferShape of the calls that it refuses.
+
+        The binding is made for the first such call.
+        """
+        function = self.function
+        if function is None:
             return meta
-        return _asking_beyond(meta, author_meta(self.function, binding))
+
+        @functools.cache
+        def asked() -> MetaFunction | None:
+            bound = binding()
+            return author_meta(function, bound) if calls_infer_shape(function, bound) else None
+
+        return _asking_beyond(meta, asked)
 
 
 _found: dict[Any, AuthorEvidence | None] = {}
 
 
-def ask_author(prototype: OpPrototype) -> AuthorEvidence | None:
+def ask_author(prototype: OpPrototype, values: Mapping[str, AttrType] | None = None) -> AuthorEvidence | None:
     """Return what the installed package says of an operator's output shapes; None where nothing can be asked.
 
     On a device InferShape is in a library that only GE loads, and the result is None.
+
+    Args:
+        prototype: The operator.
+        values: The types of the arguments that give inputs their values, see :func:`argument_types`. None if they are not
+            known yet: a function that may read values is not asked then.
     """
     module = os.environ.get(VARIABLE)
     if not module:
         return None
-    key = (os.environ.get("ASCEND_CUSTOM_OPP_PATH", ""), prototype)
+    key = (os.environ.get("ASCEND_CUSTOM_OPP_PATH", ""), prototype, None if values is None else tuple(values.items()))
     if key not in _found:
-        _found[key] = _ask(importlib.import_module(module), prototype)
+        _found[key] = _ask(importlib.import_module(module), prototype, values)
     return _found[key]
 
 
-def _ask(packages: Any, prototype: OpPrototype) -> AuthorEvidence | None:
+def argument_types(binding: Binding) -> dict[str, AttrType]:
+    """Return the types of the ``int[]`` and ``int`` arguments, always given as they are, that are values of inputs."""
+    found = {}
+    for parameter, source in zip(binding.prototype.inputs, binding.inputs, strict=True):
+        if source is None or source.conversion is not Conversion.CONST or source.argument is None or source.hook:
+            continue
+        argument = binding.schema.arguments[source.argument]
+        if argument.kind is ArgumentKind.INT and argument.list_depth <= 1 and not argument.optional:
+            found[parameter.name] = AttrType.LIST_INT if argument.list_depth else AttrType.INT
+    return found
+
+
+def _ask(packages: Any, prototype: OpPrototype, values: Mapping[str, AttrType] | None) -> AuthorEvidence | None:
     given = packages.author_relation(prototype)
     if given is not None:
         return AuthorEvidence(given[1], f"the relation of {given[0]}")
     function = packages.author_function(prototype)
     if function is None:
         return None
+    if values is None and (function.data_inputs or function.value_inputs):
+        return AuthorEvidence(None, function.source, 0, function, "its arguments are not known yet")
     try:
-        found = infer_from_function(function)
+        found, _ = infer_with_values(function, values or {})
     except InferenceError as error:
         text = str(error)
         faulty = any(words in text for words in ("ended the process", "did not answer in time", "not deterministic"))
         answers = not faulty and UNSET not in text
         return AuthorEvidence(None, function.source, 0, function if answers else None, text, is_faulty=faulty)
-    return AuthorEvidence(found.relation, function.source, found.runs, function, notes=found.notes, limits=found.limits)
+    asked = function if found.answers_all else None
+    return AuthorEvidence(found.relation, function.source, found.runs, asked, notes=found.notes, limits=found.limits)
 
 
 def calls_infer_shape(function: ShapeFunction, binding: Binding) -> bool:
@@ -128,8 +160,8 @@ def author_meta(function: ShapeFunction, binding: Binding) -> MetaFunction:
     return meta
 
 
-def _asking_beyond(by_relation: MetaFunction, by_function: MetaFunction) -> MetaFunction:
-    """Return the meta function of a relation that asks InferShape of the calls that the relation refuses.
+def _asking_beyond(by_relation: MetaFunction, asked: Callable[[], MetaFunction | None]) -> MetaFunction:
+    """Return a meta function that asks another one, if there is one, of the calls that a relation refuses.
 
     A call that both refuse gets the relation's message, which says more.
     """
@@ -139,8 +171,10 @@ def _asking_beyond(by_relation: MetaFunction, by_function: MetaFunction) -> Meta
         try:
             return by_relation(*args, **kwargs)
         except ShapeError:
-            with contextlib.suppress(MetaError):
-                return by_function(*args, **kwargs)
+            by_function = asked()
+            if by_function is not None:
+                with contextlib.suppress(MetaError):
+                    return by_function(*args, **kwargs)
             raise
 
     return meta
@@ -154,12 +188,9 @@ def _input(parameter: Parameter, source: ValueSource | None, given: Sequence[Any
         return InputSpec(_sizes(value, parameter.name, subject), DataType(int(ge_dtype(value.dtype))))
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
         return [InputSpec(_sizes(t, parameter.name, subject), DataType(int(ge_dtype(t.dtype)))) for t in value]
-    items = list(value) if isinstance(value, (list, tuple)) else [value]
-    numbers = tuple(_number(item, parameter.name, subject) for item in items)
-    wanted = next(
-        (d for d in parameter.dtypes if d in (DataType.INT64, DataType.INT32, DataType.FLOAT)), DataType.INT64
-    )
-    return InputSpec((len(numbers),) if isinstance(value, (list, tuple)) else (), wanted, numbers)
+    if isinstance(value, (list, tuple)):
+        return value_spec(parameter, [_number(item, parameter.name, subject) for item in value])
+    return value_spec(parameter, _number(value, parameter.name, subject))
 
 
 def _attr(attr: Attr, source: ValueSource | None, given: Sequence[Any], subject: str) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +38,15 @@ from ascend_graph.dispatch.transaction import HandleChange
 from ascend_graph.eager.operators import operator_exists, plan_call, plan_operator, together
 from ascend_graph.eager.plans import PlannedOperator
 from ascend_graph.inference import declares_aliases, infer_relation
+from ascend_graph.prototypes import AttrType
 from ascend_graph.registration.author_kernel import compare_with_kernel
-from ascend_graph.registration.author_meta import AuthorEvidence, ask_author, author_meta, calls_infer_shape
+from ascend_graph.registration.author_meta import (
+    AuthorEvidence,
+    argument_types,
+    ask_author,
+    author_meta,
+    calls_infer_shape,
+)
 from ascend_graph.registration.author_shapes import compare_with_author
 from ascend_graph.registration.conversion.comparison import beside
 from ascend_graph.registration.conversion.converter import make_converter
@@ -227,8 +235,12 @@ class _Planner:
         if found is not None:
             self.evidence["InferShape"] = found
 
-    def take_author_relation(self) -> None:
-        """Take the relation of a file or of the package's author, if the operator needs one and none is given."""
+    def take_author_relation(self, values: Mapping[str, AttrType] | None = None) -> None:
+        """Take the relation of a file or of the package's author, if the operator needs one and none is given.
+
+        Args:
+            values: The types of the arguments that are values of inputs, once the schema is known.
+        """
         prototype = self.request.prototype
         fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
         if self.relation is not None or not fresh or self.request.samples is not None:
@@ -238,7 +250,7 @@ class _Planner:
             self.relation = complete_relation(prototype, loaded.relation)
             self.origin = f"the relation of {loaded.place}"
             return
-        self.author = ask_author(prototype)
+        self.author = ask_author(prototype, values)
         if self.author is not None and self.author.relation is not None:
             self.relation = self.author.relation
             if self.request.overload is None:
@@ -253,7 +265,7 @@ class _Planner:
         what = author.source if author.relation is not None else author.reason
         self.evidence["InferShape"] = "; ".join([what, *author.limits, *author.notes])
         meta = self.evidence.get("meta", "another one")
-        if self.asks_beyond:
+        if self.asks_beyond and author.limits:
             self.evidence["meta"] = f"{meta}; InferShape, asked with static sizes, for the calls that it refuses"
         if author.is_faulty or author.notes:
             text = f"{author.reason or '; '.join(author.notes)}. Correct the function; the meta function is {meta}"
@@ -263,13 +275,12 @@ class _Planner:
             return
         warnings.warn(f"{self.request.op_type}: {text}", BindingWarning, stacklevel=7)
 
-    def beyond(self, meta: MetaFunction, binding: Binding) -> MetaFunction:
-        """Return a relation's meta function, or one that asks the package's author of the calls that it refuses."""
-        if self.author is None:
+    def beyond(self, meta: MetaFunction, binding: Callable[[], Binding]) -> MetaFunction:
+        """Return a relation's meta function, which asks the package's author of the calls that it refuses."""
+        if self.author is None or self.author.function is None:
             return meta
-        found = self.author.beyond(meta, binding)
-        self.asks_beyond = found is not meta
-        return found
+        self.asks_beyond = not self.author.limits or calls_infer_shape(self.author.function, binding())
+        return self.author.beyond(meta, binding)
 
     # ------------------------------------------------------------------------------------------------------- operator
 
@@ -304,8 +315,7 @@ class _Planner:
     def plan_own(self, shape: Relation | MetaFunction | None) -> PlannedOperator:
         """Plan the operator of the prototype; what no relation says, its meta function asks the author's InferShape."""
         request = self.request
-        author = self.author
-        function = None if author is None or (shape is not None and not author.limits) else author.function
+        function = None if self.author is None else self.author.function
         namespace = request.operator.partition("::")[0]
 
         def planned(shape: Relation | MetaFunction | None) -> PlannedOperator:
@@ -318,19 +328,20 @@ class _Planner:
                 aclnn_arguments=request.aclnn_arguments,
             )
 
-        if function is None:
-            return planned(shape)
-        # The schema does not depend on the shapes, and the function's arguments follow the schema.
-        schema = planned(_no_shapes).schema
-        binding = bind(
-            read_schema(torch._C.parse_schema(f"{namespace}::{schema}")), request.prototype, own=schema, complete=False
-        )
-        if shape is not None:
+        @functools.cache
+        def binding() -> Binding:
+            # The schema does not depend on the shapes, and the function's arguments follow the schema.
+            schema = planned(_no_shapes).schema
+            read = read_schema(torch._C.parse_schema(f"{namespace}::{schema}"))
+            return bind(read, request.prototype, own=schema, complete=False)
+
+        if shape is None and function is not None and (values := argument_types(binding())):
+            self.take_author_relation(values)
+            shape = self.relation
+        if shape is not None or function is None or not calls_infer_shape(function, binding()):
             own = planned(shape)
-            return replace(own, meta=self.beyond(own.meta, binding))
-        if not calls_infer_shape(function, binding):
-            return planned(shape)
-        self.author_meta = author_meta(function, binding)
+            return own if shape is None else replace(own, meta=self.beyond(own.meta, binding))
+        self.author_meta = author_meta(function, binding())
         return planned(self.author_meta)
 
     def numbers(self) -> dict[str, Numbers]:
@@ -408,7 +419,7 @@ class _Planner:
     def infer(self) -> tuple[MetaFunction, str]:
         overload = self.request.overload
         if not declares_aliases(overload._schema):
-            self.take_author_relation()
+            self.take_author_relation(argument_types(self.binding))
         if self.relation is not None:
             found = self.relation
             relation = returned_outputs(found, self.binding)
@@ -418,7 +429,7 @@ class _Planner:
             if self.author is not None:
                 runs = compare_with_kernel(overload, self.binding, found, made, self.author.source)
             ran = f"; {runs} runs of the eager kernel agree" if runs else ""
-            made = self.beyond(made, self.binding)
+            made = self.beyond(made, lambda: self.binding)
             return made, f"{self.origin}: {found}{ran}"
         function = None if self.author is None else self.author.function
         if function is not None and calls_infer_shape(function, self.binding):

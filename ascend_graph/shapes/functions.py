@@ -62,6 +62,7 @@ class ShapeFunction:
         data_inputs: Inputs whose values it reads.
         says_dtypes: True if it says the dtypes of the outputs.
         needs_memory: True if it is a kernel, which computes its outputs.
+        value_inputs: Further inputs whose values the definition lets it read.
     """
 
     prototype: OpPrototype
@@ -71,3 +72,4 @@ class ShapeFunction:
     data_inputs: tuple[str, ...] = ()
     says_dtypes: bool = True
     needs_memory: bool = False
+    value_inputs: tuple[str, ...] = ()

@@ -126,11 +126,11 @@ def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package:
         package,
         """
         import dataclasses, warnings
-        import ascend_graph.registration.author_meta as author
+        import ascend_graph.registration.author_meta as author, ascend_graph.registration.planning as planning
         from ascend_graph.inference.results import Inferred
         from ascend_graph.shapes import parse_relation
         narrow = Inferred(parse_relation("x[n] -> y[n // 2] where n % 2 == 0"), 9, limits=("narrower than it is",))
-        author.infer_from_function = lambda function: narrow
+        author.infer_with_values = lambda function, values: (narrow, function)
         op = ascend_graph.register_op("JudgedHalf")
         print(json.dumps(op.evidence["meta"]))
         x = torch.arange(12.0).reshape(2, 6)
@@ -145,7 +145,7 @@ def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package:
                 print(json.dumps(str(error)))
         op.unregister()
         author._found.clear()
-        author.calls_infer_shape = lambda function, binding: False
+        planning.calls_infer_shape = lambda function, binding: False
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             op = ascend_graph.register_op("JudgedHalf")
@@ -160,6 +160,33 @@ def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package:
     assert warned[0].startswith(
         "JudgedHalf: narrower than it is. Write shape= to say more; the meta function is found from"
     )
+
+
+def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path) -> None:
+    """So graphs of symbolic sizes are made of operators whose shapes follow from ``int[]`` arguments, nothing said twice."""
+    meta, *shapes = register(
+        package,
+        """
+        op = ascend_graph.register_op("JudgedHead")
+        print(json.dumps(op.evidence["meta"]))
+        x = torch.arange(12.0).view(4, 3)
+        for backend in (None, "npugraph_ex", torchair.get_npu_backend()):
+            call = lambda x, size: op(x * 1, [size])
+            if backend is not None:
+                call = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
+            print(json.dumps([call(x.npu(), 2).cpu().tolist(), [*call(torch.ones(7, 2).npu(), 5).shape]]))
+        """,
+    )
+    assert meta.startswith(f"found from the InferShape function of the package {package}, which answered ")
+    assert meta.endswith(": x[b, *s] -> y[size[0], *s] where len(size) == 1")
+    assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 3
+
+
+def test_the_command_says_which_inputs_are_arguments(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", "")  # the command changes it
+    result = CliRunner().invoke(main, ["infer", "--package", str(package), "--op", "JudgedHead"])
+    assert 'register_op("JudgedHead", shape=\'x[b, *s] -> y[size[0], *s]' in result.output
+    assert "# size is an argument int[] of the schema" in result.output
 
 
 def test_the_command_finds_the_relations_of_a_package_and_writes_them(

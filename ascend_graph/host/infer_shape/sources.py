@@ -23,7 +23,7 @@ from ascend_graph.host.projects.libraries import (
 from ascend_graph.host.projects.model import NO_OPTIONS, BuildOptions
 from ascend_graph.host.projects.repository import Repository
 from ascend_graph.host.projects.source_text import code_of, registered
-from ascend_graph.prototypes import OpPrototype, ParameterKind, read_prototypes
+from ascend_graph.prototypes import OpPrototype, ParameterKind, PassedAs, read_prototypes
 from ascend_graph.prototypes.loading import is_prototype_file
 from ascend_graph.shapes.functions import Answer, Inputs, ShapeFunction, ShapeFunctionError
 from ascend_graph.sources.compared import compared_texts
@@ -88,6 +88,7 @@ def source_functions(
                 compared_texts(code_of(source)),
                 names,
                 says_dtypes,
+                value_inputs=tuple(p.name for p in prototype.inputs if p.passed_as is PassedAs.VALUES),
             )
         )
     if not found and not missing:

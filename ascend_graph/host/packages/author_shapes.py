@@ -89,8 +89,14 @@ def package_function(package: OperatorPackage, prototype: OpPrototype) -> ShapeF
         f"the InferShape function of the package {package.directory}",
         call,
         tuple(metadata.get("compared") or ()),
-        tuple(prototype.inputs[n].name for n in metadata.get("data_inputs") or () if n < len(prototype.inputs)),
+        input_names(prototype, metadata.get("data_inputs") or ()),
+        value_inputs=input_names(prototype, metadata.get("value_inputs") or ()),
     )
+
+
+def input_names(prototype: OpPrototype, positions: Sequence[int]) -> tuple[str, ...]:
+    """Return the names of the inputs at some positions."""
+    return tuple(prototype.inputs[n].name for n in positions if n < len(prototype.inputs))
 
 
 def author_shapes(prototype: OpPrototype) -> tuple[str, Shapes, Mapping[str, Sequence[Any]]] | None:

@@ -49,7 +49,7 @@ from ascend_graph.host.projects.model import (
 )
 from ascend_graph.host.projects.repository import Repository
 from ascend_graph.host.projects.source_text import code_of
-from ascend_graph.prototypes import OpPrototype
+from ascend_graph.prototypes import OpPrototype, PassedAs
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.sources.compared import compared_texts
@@ -131,6 +131,7 @@ def build(project: OperatorProject, description: Description, relations: Mapping
             "python": None,
             "infer_shape": operator.infers_shapes,
             "data_inputs": list(operator.data_inputs),
+            "value_inputs": [n for n, p in enumerate(operator.prototype.inputs) if p.passed_as is PassedAs.VALUES],
             "compared": _compared(project, name),
         }
         for operator in operators

@@ -21,6 +21,7 @@ from ascend_graph.inference.functions.optionals import with_absent_inputs_given,
 from ascend_graph.inference.functions.presence import with_absence
 from ascend_graph.inference.functions.questions import CALL_LIMIT, FunctionCaller
 from ascend_graph.inference.functions.sampler import FunctionSampler
+from ascend_graph.inference.functions.value_inputs import reads_one_number, with_values_as_attrs
 from ascend_graph.inference.functions.values import attr_argument, tried_texts
 from ascend_graph.inference.results import InferenceError, Inferred
 from ascend_graph.inference.running import KernelError
@@ -55,11 +56,38 @@ def infer_from_function(
         found = _search(asked, seed, call_limit, ask)
         if asked is function:
             return found
-        # What the relation leaves out is not asked of a function that may not answer.
-        notes = (*found.limits, *found.notes, f"{function.source} does not answer for a scalar in time")
-        return replace(found, limits=(), notes=notes)
+        notes = (*found.notes, f"{function.source} does not answer for a scalar in time")
+        return replace(found, notes=notes, answers_all=False)
 
     return in_fork(search, function)
+
+
+def infer_with_values(
+    function: ShapeFunction, types: Mapping[str, AttrType] | None = None, **options: Any
+) -> tuple[Inferred, ShapeFunction]:
+    """Find the relation of a shape function that may read values of inputs, which are arguments of a schema.
+
+    Args:
+        function: The function.
+        types: The types of these arguments, ``ListInt`` or ``Int``, by input. By default they are lists; but numbers
+            if the relation found reads no more than the first number of each.
+        options: Those of :func:`infer_from_function`.
+
+    Returns:
+        The relation; and the function as it was asked, with the values as attrs.
+
+    Raises:
+        InferenceError: See :func:`infer_from_function`; or a value that the function reads is no such argument.
+    """
+    read = dict.fromkeys((*function.data_inputs, *function.value_inputs))
+    asked = with_values_as_attrs(function, dict.fromkeys(read, AttrType.LIST_INT) if types is None else types)
+    found = infer_from_function(asked, **options)
+    said = [name for name in read if name in found.relation.free_names]
+    if types is None and said and all(reads_one_number(found.relation, name) for name in said):
+        with contextlib.suppress(InferenceError):
+            numbers = with_values_as_attrs(function, dict.fromkeys(read, AttrType.INT))
+            return infer_from_function(numbers, **options), numbers
+    return found, asked
 
 
 def _search(function: ShapeFunction, seed: int, call_limit: int, ask: Callable[[bytes], None]) -> Inferred:
@@ -218,12 +246,6 @@ def _check_answerable(function: ShapeFunction) -> None:
     if lists and not any(p.kind is ParameterKind.DYNAMIC for p in prototype.inputs):
         raise InferenceError(
             f"{prototype.op_type}: output {lists[0]} is a list of tensors, whose length InferShape does not say. Write shape="
-        )
-    if function.data_inputs:
-        raise InferenceError(
-            f"{prototype.op_type}: {function.source} reads the values of {', '.join(function.data_inputs)}, of which a "
-            "relation "
-            "does not speak; give shape="
         )
 
 
