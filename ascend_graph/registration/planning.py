@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,12 +38,10 @@ from ascend_graph.dispatch.transaction import HandleChange
 from ascend_graph.eager.operators import operator_exists, plan_call, plan_operator, together
 from ascend_graph.eager.plans import PlannedOperator
 from ascend_graph.inference import declares_aliases, infer_relation
-from ascend_graph.prototypes import AttrType
+from ascend_graph.registration.author_answers import AuthorAnswers
 from ascend_graph.registration.author_kernel import compare_with_kernel
 from ascend_graph.registration.author_meta import (
-    AuthorEvidence,
     argument_types,
-    ask_author,
     author_meta,
     calls_infer_shape,
 )
@@ -101,9 +99,7 @@ class _Planner:
             self.relation = None
         #: Meta function that calls InferShape, of an operator that the registration defines.
         self.author_meta: MetaFunction | None = None
-        self.author: AuthorEvidence | None = None
-        #: True if InferShape is asked of the calls that the relation refuses.
-        self.asks_beyond = False
+        self.author = AuthorAnswers(request.prototype)
         #: Origin of the relation, in words.
         self.origin = "the relation given"
         self.evidence: dict[str, str] = {}
@@ -226,8 +222,8 @@ class _Planner:
         """
         request = self.request
         if self.relation is None or request.shape is None or self.sizes is not None or not request.in_graphs:
-            if self.author is not None:
-                self.tell_author()
+            if self.author:
+                self.author.tell(self.evidence)
             return
         relation = returned_outputs(self.relation, self.binding)
         names = relation_names(request.op_type, relation, self.binding)
@@ -235,12 +231,8 @@ class _Planner:
         if found is not None:
             self.evidence["InferShape"] = found
 
-    def take_author_relation(self, values: Mapping[str, AttrType] | None = None) -> None:
-        """Take the relation of a file or of the package's author, if the operator needs one and none is given.
-
-        Args:
-            values: The types of the arguments that are values of inputs, once the schema is known.
-        """
+    def take_author_relation(self) -> None:
+        """Take the relation of a file or of the package's author, if the operator needs one and none is given."""
         prototype = self.request.prototype
         fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
         if self.relation is not None or not fresh or self.request.samples is not None:
@@ -250,37 +242,15 @@ class _Planner:
             self.relation = complete_relation(prototype, loaded.relation)
             self.origin = f"the relation of {loaded.place}"
             return
-        self.author = ask_author(prototype, values)
-        if self.author is not None and self.author.relation is not None:
-            self.relation = self.author.relation
-            if self.request.overload is None:
-                self.relation = complete_relation(prototype, self.relation)
-            asked = f", which answered {self.author.questions} questions" if self.author.questions else ""
-            self.origin = f"found from {self.author.source}{asked}" if asked else self.author.source
+        own = self.request.overload is None
+        found = self.author.ask(None if own else argument_types(self.binding))
+        self.take_found(found, own)
 
-    def tell_author(self) -> None:
-        """Record what the package's author said, and warn of a shape function that is faulty, or that takes more."""
-        author = self.author
-        assert author is not None
-        what = author.source if author.relation is not None else author.reason
-        self.evidence["InferShape"] = "; ".join([what, *author.limits, *author.notes])
-        meta = self.evidence.get("meta", "another one")
-        if self.asks_beyond and author.limits:
-            self.evidence["meta"] = f"{meta}; InferShape, asked with static sizes, for the calls that it refuses"
-        if author.is_faulty or author.notes:
-            text = f"{author.reason or '; '.join(author.notes)}. Correct the function; the meta function is {meta}"
-        elif author.limits and not self.asks_beyond:
-            text = f"{'; '.join(author.limits)}. Write shape= to say more; the meta function is {meta}"
-        else:
-            return
-        warnings.warn(f"{self.request.op_type}: {text}", BindingWarning, stacklevel=7)
-
-    def beyond(self, meta: MetaFunction, binding: Callable[[], Binding]) -> MetaFunction:
-        """Return a relation's meta function, which asks the package's author of the calls that it refuses."""
-        if self.author is None or self.author.function is None:
-            return meta
-        self.asks_beyond = not self.author.limits or calls_infer_shape(self.author.function, binding())
-        return self.author.beyond(meta, binding)
+    def take_found(self, relation: Relation | None, own: bool) -> None:
+        """Take a relation of the package's author, with the declared dtypes for an operator that the registration defines."""
+        if relation is not None:
+            self.relation = complete_relation(self.request.prototype, relation) if own else relation
+            self.origin = self.author.origin
 
     # ------------------------------------------------------------------------------------------------------- operator
 
@@ -307,7 +277,6 @@ class _Planner:
         self.evidence["eager"] = "; ".join(f"{p.call.function}, {p.call.source}" for p in (planned, *planned.others))
         given = "the function given" if request.meta is not None else f"{self.origin}: {self.relation}"
         if self.author_meta is not None:
-            assert self.author is not None
             given = f"calls {self.author.source}"
         self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
         return planned
@@ -315,7 +284,6 @@ class _Planner:
     def plan_own(self, shape: Relation | MetaFunction | None) -> PlannedOperator:
         """Plan the operator of the prototype; what no relation says, its meta function asks the author's InferShape."""
         request = self.request
-        function = None if self.author is None else self.author.function
         namespace = request.operator.partition("::")[0]
 
         def planned(shape: Relation | MetaFunction | None) -> PlannedOperator:
@@ -335,14 +303,14 @@ class _Planner:
             read = read_schema(torch._C.parse_schema(f"{namespace}::{schema}"))
             return bind(read, request.prototype, own=schema, complete=False)
 
-        if shape is None and function is not None and (values := argument_types(binding())):
-            self.take_author_relation(values)
+        if shape is None and self.author.function is not None:
+            self.take_found(self.author.ask_with_values(binding()), own=True)
             shape = self.relation
-        if shape is not None or function is None or not calls_infer_shape(function, binding()):
-            own = planned(shape)
-            return own if shape is None else replace(own, meta=self.beyond(own.meta, binding))
-        self.author_meta = author_meta(function, binding())
-        return planned(self.author_meta)
+        function = self.author.function
+        if shape is None and function is not None and calls_infer_shape(function, binding()):
+            shape = self.author_meta = author_meta(function, binding())
+        own = planned(shape)
+        return replace(own, meta=self.author.beyond(own.meta, binding)) if self.relation is not None else own
 
     def numbers(self) -> dict[str, Numbers]:
         """Read the dtype numbering of Int attrs from ``arguments=``, for an operator that the registration defines.
@@ -419,19 +387,19 @@ class _Planner:
     def infer(self) -> tuple[MetaFunction, str]:
         overload = self.request.overload
         if not declares_aliases(overload._schema):
-            self.take_author_relation(argument_types(self.binding))
+            self.take_author_relation()
         if self.relation is not None:
             found = self.relation
             relation = returned_outputs(found, self.binding)
             made = self.meta_function(relation, relation_names(self.request.op_type, relation, self.binding))
             self.binding = self.binding.with_relation(found)
             runs = 0
-            if self.author is not None:
+            if self.author:
                 runs = compare_with_kernel(overload, self.binding, found, made, self.author.source)
             ran = f"; {runs} runs of the eager kernel agree" if runs else ""
-            made = self.beyond(made, lambda: self.binding)
+            made = self.author.beyond(made, lambda: self.binding)
             return made, f"{self.origin}: {found}{ran}"
-        function = None if self.author is None else self.author.function
+        function = self.author.function
         if function is not None and calls_infer_shape(function, self.binding):
             return author_meta(function, self.binding), f"calls {function.source}"
         on_npu = torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "PrivateUse1")

@@ -121,12 +121,12 @@ def test_without_a_relation_the_author_is_asked_before_any_kernel_runs(answers: 
 
 
 def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package: Path) -> None:
-    """So eager calls and graphs of static sizes take what the author's function takes; a relation alone is warned of."""
+    """So eager calls, and graphs of static sizes, take what the author's function takes."""
     printed = register(
         package,
         """
         import dataclasses, warnings
-        import ascend_graph.registration.author_meta as author, ascend_graph.registration.planning as planning
+        import ascend_graph.registration.author_meta as author, ascend_graph.registration.author_answers as answers
         from ascend_graph.inference.results import Inferred
         from ascend_graph.shapes import parse_relation
         narrow = Inferred(parse_relation("x[n] -> y[n // 2] where n % 2 == 0"), 9, limits=("narrower than it is",))
@@ -145,7 +145,7 @@ def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package:
                 print(json.dumps(str(error)))
         op.unregister()
         author._found.clear()
-        planning.calls_infer_shape = lambda function, binding: False
+        answers.calls_infer_shape = lambda function, binding: False
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             op = ascend_graph.register_op("JudgedHalf")
@@ -163,7 +163,7 @@ def test_infer_shape_is_asked_of_calls_that_a_narrower_relation_refuses(package:
 
 
 def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path) -> None:
-    """So graphs of symbolic sizes are made of operators whose shapes follow from ``int[]`` arguments, nothing said twice."""
+    """So graphs of symbolic sizes are made of operators whose shapes follow from ``int[]`` arguments."""
     meta, *shapes = register(
         package,
         """
