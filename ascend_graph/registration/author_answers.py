@@ -1,4 +1,4 @@
-"""What an operator's author says of its shapes, for the plan of one registration."""
+"""Answers of an operator's author on its shapes, for the plan of one registration."""
 
 from __future__ import annotations
 

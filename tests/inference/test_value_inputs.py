@@ -69,6 +69,15 @@ def test_values_are_arguments(shape: Callable[[Shape, Sequence[int], bool], Sequ
     assert (checked.compared, checked.differing) == (200, ())
 
 
+def capped(x: Shape, count: Sequence[int], keep: bool) -> Sequence[int]:
+    return (*appended(x, count, keep)[:-1], min(count[0], 20))
+
+
+def test_large_values_are_tried_too() -> None:
+    with pytest.raises(InferenceError, match=r"y\[\*s, n\[0\]\] differs on other inputs"):
+        infer_with_values(function(capped), isolated=False)
+
+
 def test_types_of_a_schema_are_taken() -> None:
     found, asked = infer_with_values(function(appended), {"n": AttrType.LIST_INT}, isolated=False)
     assert "y[*s, n[0]]" in str(found.relation)

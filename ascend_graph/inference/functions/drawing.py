@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -67,8 +68,9 @@ def random_attrs(
 def random_attr(attr: Attr, argument: AttrArgument, rng: random.Random, length: int = 2) -> Any:
     if argument.kind == "dtype":
         return int(NUMBERS[rng.choice(tuple(getattr(torch, name) for name in argument.choices) or _DTYPES)])
-    if argument.kind == "int" and rng.random() < 0.15:  # what only few values do
-        return rng.choice((*range(42), 64, 128))
+    if argument.kind in ("int", "int[]") and rng.random() < 0.15:  # what only few values do
+        one = partial(rng.choice, (*range(42), 64, 128))
+        return one() if argument.kind == "int" else tuple(one() for _ in range(min(length, 5)))
     if argument.kind == "int[]" and rng.random() < 0.4:  # as axes are
         return tuple(rng.sample((0, 1, 2, 3, -1), min(length, 5)))
     value = attr_value(argument, rng, length)

@@ -241,7 +241,7 @@ def _attempts(
 
 def _check_answerable(function: ShapeFunction) -> None:
     """Raise InferenceError if the prototype has something that no search varies."""
-    prototype = function.prototype
+    prototype = with_values_as_attrs(function, {}).prototype  # the values of tensors
     lists = [p.name for p in prototype.outputs if p.kind is ParameterKind.DYNAMIC]
     if lists and not any(p.kind is ParameterKind.DYNAMIC for p in prototype.inputs):
         raise InferenceError(
