@@ -509,6 +509,21 @@ def test_a_function_that_hangs_is_named_with_the_call(monkeypatch: pytest.Monkey
         infer_from_function(function(hang))
 
 
+def test_texts_whose_dtypes_torch_lacks_are_left_out_of_the_relation() -> None:
+    dtypes = {"keep": DataType.FLOAT, "eight": DataType.INT8, "half": DataType.FLOAT16, "hif": DataType.HIFLOAT8}
+
+    def typed(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        return inputs[0].shape, dtypes.get(attrs["mode"], DataType.INT32)
+
+    found = infer_from_function(function(typed, texts=("eight", "half", "hif")), isolated=False)
+    assert str(found.relation).startswith(
+        'x[*s] -> y[*s]: float32 if mode == "keep" else [*s]: int8 if mode == "eight"'
+    )
+    assert str(found.relation).endswith('where mode in ("keep", "eight", "half", "other")')
+    assert found.limits == ('the relation does not take mode="hif"',)
+    assert found.notes == ()  # the function is called with texts alone
+
+
 def test_a_search_ends_after_a_number_of_calls() -> None:
     """The number of calls is the same on every machine, and so is what is found."""
     asked: list[Any] = []

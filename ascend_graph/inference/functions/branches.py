@@ -50,23 +50,35 @@ def infer_branches(
         raise InferenceError(f"{signature.name}: {len(attrs)} attrs decide what the inputs look like; write shape=")
     rest = replace(signature, attrs=tuple(a for a in signature.attrs if a.name not in attrs))
     found: dict[Values, Inferred] = {}
+    defaults = {(a.default,) for a in signature.attrs if a.name in attrs and a.has_default}
+    unsaid: list[str] = []
     for values in itertools.product(*attrs.values()):
-        found[values] = search(rest, dict(zip(attrs, values, strict=True)))
+        try:
+            found[values] = search(rest, dict(zip(attrs, values, strict=True)))
+        except InferenceError:
+            # A text may give a dtype that no tensor has, and so on: the relation refuses it.
+            if len(values) > 1 or values in defaults or not isinstance(values[0], str):
+                raise
+            unsaid.append(f'the relation does not take {next(iter(attrs))}="{values[0]}"')
+            continue
         # A flag or a layout puts the dimensions in another order; what refuses other shapes was found by chance.
         narrow = any(one.narrow for one in found.values())
         if narrow and _kinds(found[values].relation) != _kinds(next(iter(found.values())).relation):
             raise InferenceError(
                 f"{signature.name}: {found[values].relation} has other dimensions than the other branches; write shape="
             )
+    if unsaid and len(found) < len(unsaid):
+        raise InferenceError(f"{signature.name}: most texts follow no relation; write shape=")
     relations = {values: one.relation for values, one in found.items()}
+    taken = {name: tuple(dict.fromkeys(values[n] for values in found)) for n, name in enumerate(attrs)}
     notes = tuple(dict.fromkeys(note for one in found.values() for note in one.notes))
     try:
-        relation = joined(tuple(attrs), relations, [_allowed(name, taken) for name, taken in attrs.items()])
+        relation = joined(tuple(attrs), relations, [_allowed(name, some) for name, some in taken.items()])
     except RelationError as error:
         raise InferenceError(
             f"{signature.name}: the relations of its branches do not join: {error}; write shape="
         ) from None
-    return Inferred(relation, sum(one.runs for one in found.values()), notes=notes)
+    return Inferred(relation, sum(one.runs for one in found.values()), notes=notes, limits=tuple(unsaid))
 
 
 def infer_products(

@@ -135,9 +135,10 @@ class FunctionCaller:
             if attr.type not in (AttrType.BOOL, AttrType.STRING):
                 continue
             argument = attr_argument(attr, tried_texts(self._function))
-            values = (
-                (True, False) if attr.type is AttrType.BOOL else tuple(dict.fromkeys((attr.default, *argument.choices)))
-            )
+            values: tuple[Any, ...] = (True, False)
+            if attr.type is AttrType.STRING:
+                defaults = () if attr.default is None else (attr.default,)  # a required text is never absent
+                values = tuple(dict.fromkeys((*defaults, *argument.choices)))
             answers = [
                 [self._answer(inputs, {**attrs, attr.name: value}) is not None for value in values]
                 for inputs, attrs, _ in bases
