@@ -1,6 +1,7 @@
 // Blocks in threads: the pool, the launch of a kernel, waits between blocks, and broken rules as ACL errors.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -827,7 +828,37 @@ GlobalLock::~GlobalLock() {
     global_lock(slot_).unlock();
 }
 
+namespace {
+// Addresses of a workspace that nobody asked for: whatever a kernel adds to one, there is no memory.
+constexpr size_t missing_bytes = size_t{1} << 36;
+uint8_t* missing_workspace() {
+    static void* const begin =
+        mmap(nullptr, missing_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return begin == MAP_FAILED ? nullptr : static_cast<uint8_t*>(begin);
+}
+}  // namespace
+
+uint8_t* user_workspace(void* workspace, size_t bytes) {
+    return bytes > system_workspace ? static_cast<uint8_t*>(workspace) + system_workspace
+                                     : missing_workspace();
+}
+bool lacks_workspace(const void* p) {
+    const uint8_t* const begin = missing_workspace();
+    return begin != nullptr && p >= begin && p < begin + missing_bytes;
+}
+std::string workspace_hint(const void* p) {
+    if (this_block == nullptr || this_block->argument_count == 0) return "";
+    const ArgumentMemory& whole = this_block->arguments[this_block->argument_count - 1];
+    const auto* const begin = static_cast<const uint8_t*>(whole.data);
+    if (!lacks_workspace(p) && (whole.bytes == 0 || p < begin || p >= begin + whole.bytes)) return "";
+    return format(
+        "; the tiling function asked for a workspace of %zu bytes, of which the first 16 MiB are the system's: "
+        "add platform.GetLibApiWorkSpaceSize() to what the kernel uses itself",
+        whole.bytes);
+}
+
 size_t allocation_rest(const void* p) {
+    if (lacks_workspace(p)) return 0;
     const void* base = nullptr;
     size_t size = 0;
     if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size))

@@ -26,7 +26,9 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
     context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
     context->SetBlockDim(4);
-    return AddWorkspace(context, CeilAlign(4 * sizeof(float), 32)) ? ge::GRAPH_SUCCESS : ge::GRAPH_FAILED;
+    const size_t of_system = platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
+    return AddWorkspace(context, of_system + CeilAlign(4 * sizeof(float), 32)) ? ge::GRAPH_SUCCESS
+                                                                               : ge::GRAPH_FAILED;
 }
 }  // namespace optiling
 
