@@ -1,4 +1,6 @@
 // y[i] = x[0] + … + x[i], by blocks that read one another's results in the workspace.
+#include <err_msg.h>  // from base, as CANN's headers of logging have it
+
 #include "common/util/error_manager/error_manager.h"
 #include "register/op_def_registry.h"
 #include "register/tilingdata_base.h"
