@@ -260,6 +260,8 @@ template <typename T, typename U, GatherMaskMode mode = GatherMaskMode::VERSION_
 void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1Pattern,
                 bool reduceMode, uint32_t mask, const GatherMaskParams& params, uint64_t& rsvdCnt,
                 Where where = Where()) {
+    static_assert(detail::is_one_of<U, uint16_t, uint32_t>,
+                  "GatherMask: src1Pattern has elements of uint16_t or uint32_t; use ReinterpretCast");
     ascendc_host::enter(where);
     detail::gather_mask(
         dst, src0, reduceMode, mask, params, rsvdCnt, where, [&](uint32_t repeat, uint32_t i) {

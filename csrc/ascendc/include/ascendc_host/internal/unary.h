@@ -4,6 +4,7 @@
 #define ASCENDC_HOST_INTERNAL_UNARY_H
 
 #include "ascendc_host/basic_api/arithmetic.h"
+#include "ascendc_host/internal/temporary_space.h"
 
 namespace AscendC {
 
@@ -16,11 +17,20 @@ void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, 
     on_count<overlap>(api, where, static_cast<int64_t>(count), dst, op, src);
 }
 
-// The temporary space of a function lies apart from its operands; the host does not use it.
-template <typename T>
+// The temporary space of a function lies apart from its operands, and has the least size that its tiling function
+// is told; the host does not use it.
+template <typename T, bool reuses>
 void require_space(const char* api, const LocalTensor<uint8_t>& space,
                    std::initializer_list<const LocalTensor<T>*> operands, uint64_t count,
                    const Where& where) {
+    const uint32_t least = __NPU_ARCH__ == 3510 ? 0
+                                                : ascendc_host::bytes_of_temporary *
+                                                      ascendc_host::temporary_tensors(api, sizeof(T), reuses);
+    if (count != 0 && space.GetSize() < least)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: sharedTmpBuffer has %u bytes; it takes %u or more (Get%sMaxMinTmpSize)",
+                                 api, static_cast<unsigned>(space.GetSize()), least, api));
     constexpr const char* names[] = {"dst", "src", "src1"};
     size_t i = 0;
     for (const LocalTensor<T>* operand : operands)
@@ -44,14 +54,14 @@ void require_space(const char* api, const LocalTensor<uint8_t>& space,
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
               const uint32_t calCount, Where where = Where()) {                                        \
         ASCENDC_FLOATS(Name, T);                                                                       \
-        detail::require_space<T>(#Name, space, {&dst, &src}, calCount, where);                         \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src}, calCount, where);                         \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, calCount, op);            \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
               Where where = Where()) {                                                                 \
         ASCENDC_FLOATS(Name, T);                                                                       \
-        detail::require_space<T>(#Name, space, {&dst, &src}, src.GetSize(), where);                    \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src}, src.GetSize(), where);                    \
         detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, src.GetSize(), op);       \
     }                                                                                                  \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \

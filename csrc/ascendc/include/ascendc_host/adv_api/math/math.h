@@ -157,14 +157,14 @@ struct hypot_op {
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               const LocalTensor<uint8_t>& space, const uint32_t calCount, Where where = Where()) {       \
         ELEMENTS(Name, T);                                                                               \
-        detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, calCount, where);                   \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src0, &src1}, calCount, where);                   \
         detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);       \
     }                                                                                                    \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
               const LocalTensor<uint8_t>& space, Where where = Where()) {                                \
         ELEMENTS(Name, T);                                                                               \
-        detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, src0.GetSize(), where);             \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src0, &src1}, src0.GetSize(), where);             \
         detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1); \
     }                                                                                                    \
     template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
