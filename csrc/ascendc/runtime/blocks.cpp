@@ -840,7 +840,7 @@ uint8_t* missing_workspace() {
 
 uint8_t* user_workspace(void* workspace, size_t bytes) {
     return bytes > system_workspace ? static_cast<uint8_t*>(workspace) + system_workspace
-                                     : missing_workspace();
+                                    : missing_workspace();
 }
 bool lacks_workspace(const void* p) {
     const uint8_t* const begin = missing_workspace();
@@ -852,7 +852,8 @@ std::string workspace_hint(const void* p) {
     const auto* const begin = static_cast<const uint8_t*>(whole.data);
     if (!lacks_workspace(p) && (whole.bytes == 0 || p < begin || p >= begin + whole.bytes)) return "";
     return format(
-        "; the tiling function asked for a workspace of %zu bytes, of which the first 16 MiB are the system's: "
+        "; the tiling function asked for a workspace of %zu bytes, of which the first 16 MiB are the "
+        "system's: "
         "add platform.GetLibApiWorkSpaceSize() to what the kernel uses itself",
         whole.bytes);
 }

@@ -71,7 +71,13 @@ FUNCTIONS: dict[str, tuple[set[str], tuple[str, ...]]] = {
     "DeInterleave": (NONE, ("z, y, x, x, 64",)),
 }  # fmt: skip
 #: Functions that a device's compiler takes of all elements: a call of others ends the kernel.
-REFUSED_WHEN_CALLED = {"Copy", "Gather", "GatherMask", "Brcb", *(f"SetAtomic{name}<T>" for name in ("Add", "Max", "Min"))}
+REFUSED_WHEN_CALLED = {
+    "Copy",
+    "Gather",
+    "GatherMask",
+    "Brcb",
+    *(f"SetAtomic{name}<T>" for name in ("Add", "Max", "Min")),
+}
 
 
 def test_elements_that_the_processor_does_not_have(tools: Toolkit, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ class TensorShape {
     std::vector<int64_t> sizes_;
 };
 
-// Temporary space: of functions in the table what Atlas A2 needs; for others the host needs none, and says the
-// least that a buffer can have.
+// Temporary space: of functions in the table what Atlas A2 needs; for others the host needs none, and says
+// the least that a buffer can have.
 constexpr uint32_t least_temporary_space = 256;
 namespace detail {
 inline int64_t elements_of(uint32_t count) { return count; }
@@ -64,8 +64,8 @@ constexpr bool tells_temporary_space(const char* function) {
 #endif
 }
 template <typename Shape>
-void temporary_space(const char* function, const Shape& shape, uint32_t type_size, bool reuses, uint32_t& most,
-                     uint32_t& least) {
+void temporary_space(const char* function, const Shape& shape, uint32_t type_size, bool reuses,
+                     uint32_t& most, uint32_t& least) {
     most = least = least_temporary_space;
     if (!tells_temporary_space(function)) return;
     const uint32_t tensors = ascendc_host::temporary_tensors(function, type_size, reuses);
@@ -73,17 +73,18 @@ void temporary_space(const char* function, const Shape& shape, uint32_t type_siz
     most = std::max(least, static_cast<uint32_t>(tensors * elements_of(shape) * type_size));
 }
 }  // namespace detail
-#define ASCENDC_TMP_SIZE(Name)                                                                               \
-    template <typename Shape>                                                                                \
-    void Get##Name##MaxMinTmpSize(const Shape& srcShape, uint32_t typeSize, bool isReuseSource,              \
-                                  uint32_t& maxValue, uint32_t& minValue) {                                  \
-        detail::temporary_space(#Name, srcShape, typeSize, isReuseSource, maxValue, minValue);               \
-    }                                                                                                        \
-    inline void Get##Name##TmpBufferFactorSize(uint32_t typeSize, uint32_t& maxLiveNodeCnt, uint32_t& extraBuf) { \
-        maxLiveNodeCnt = detail::tells_temporary_space(#Name)                                                \
-                             ? ascendc_host::temporary_tensors(#Name, typeSize, false)                       \
-                             : 1;                                                                            \
-        extraBuf = 0;                                                                                        \
+#define ASCENDC_TMP_SIZE(Name)                                                                  \
+    template <typename Shape>                                                                   \
+    void Get##Name##MaxMinTmpSize(const Shape& srcShape, uint32_t typeSize, bool isReuseSource, \
+                                  uint32_t& maxValue, uint32_t& minValue) {                     \
+        detail::temporary_space(#Name, srcShape, typeSize, isReuseSource, maxValue, minValue);  \
+    }                                                                                           \
+    inline void Get##Name##TmpBufferFactorSize(uint32_t typeSize, uint32_t& maxLiveNodeCnt,     \
+                                               uint32_t& extraBuf) {                            \
+        maxLiveNodeCnt = detail::tells_temporary_space(#Name)                                   \
+                             ? ascendc_host::temporary_tensors(#Name, typeSize, false)          \
+                             : 1;                                                               \
+        extraBuf = 0;                                                                           \
     }
 ASCENDC_TMP_SIZE(Sin)
 ASCENDC_TMP_SIZE(Cos)
@@ -191,7 +192,8 @@ void GetAscendDequantTmpBufferFactorSize(const Shape&, uint32_t& maxLiveNodeCoun
 template <typename Shape>
 void GetGeluMaxMinTmpSize(const Shape& srcShape, uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue) {
     // Its temporary results are of float.
-    detail::temporary_space("Gelu", srcShape, std::max<uint32_t>(typeSize, sizeof(float)), false, maxValue, minValue);
+    detail::temporary_space("Gelu", srcShape, std::max<uint32_t>(typeSize, sizeof(float)), false, maxValue,
+                            minValue);
 }
 template <typename Shape>
 uint32_t GetGeluMaxTmpSize(const Shape& srcShape, uint32_t typeSize) {

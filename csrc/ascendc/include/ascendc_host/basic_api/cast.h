@@ -78,7 +78,8 @@ template <typename To, typename From>
 void require_conversion(RoundMode mode, const Where& where) {
     if constexpr (__NPU_ARCH__ != 3510 && !packs<To, From>) {
         constexpr unsigned valid = cast_modes<To, From>();
-        static_assert(valid != 0, "Cast: this SoC does not have this conversion; Cast to half or float first");
+        static_assert(valid != 0,
+                      "Cast: this SoC does not have this conversion; Cast to half or float first");
         if ((valid & bit_of(mode)) != 0) return;
         static constexpr const char* names[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
                                                 "CAST_ROUND", "CAST_TRUNC", "CAST_ODD"};

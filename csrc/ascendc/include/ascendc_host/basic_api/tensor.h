@@ -344,7 +344,8 @@ class GlobalTensor {
         size_ = 0;
         at_ = 0;
         allocation_ = buffer == nullptr ? 0 : ascendc_host::allocation_rest(buffer);
-        // What lies behind a tensor that the kernel was given is another one's, in the same allocation or not.
+        // What lies behind a tensor that the kernel was given is another one's, in the same allocation or
+        // not.
         const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
         is_argument_ = argument != 0;
         limit_ = is_argument_ ? std::min(allocation_, argument) : allocation_;
@@ -406,8 +407,8 @@ class GlobalTensor {
         const uint64_t own = at_ < limit_ ? std::min(bytes, limit_ - at_) : 0;
         return own != 0 && bytes - own < ONE_BLK_SIZE ? own : bytes;
     }
-    // Whether it is known that the allocation has so many bytes from here on. Tensors of graphs, whose memory is
-    // the engine's, go on to the end of their last block.
+    // Whether it is known that the allocation has so many bytes from here on. Tensors of graphs, whose memory
+    // is the engine's, go on to the end of their last block.
     bool has_memory(uint64_t bytes) const {
         if (allocation_ == SIZE_MAX) return is_argument_;
         return at_ <= allocation_ && bytes <= allocation_ - at_;

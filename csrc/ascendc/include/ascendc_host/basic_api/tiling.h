@@ -35,8 +35,8 @@ Tiling read_default_tiling(const void* tiling, const Where& where) {
     return read_tiling<Tiling>(tiling, where);
 }
 
-// An operator's kernel is given the kernel's own part of its workspace, the last of its arguments' memory, and
-// the system's part is set before it begins.
+// An operator's kernel is given the kernel's own part of its workspace, the last of its arguments' memory,
+// and the system's part is set before it begins.
 inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
 inline void SetSysWorkspace(__gm__ uint8_t* workspace) {
     if (ascendc_host::current().argument_count == 0) SetSysWorkspaceForce(workspace);

@@ -9,37 +9,18 @@
 
 namespace ascendc_host {
 
-// How many tensors of temporary results a function has: the least space is 256 bytes for each, the most that a
-// function uses the operand's size. With isReuseSource there may be one less.
+// How many tensors of temporary results a function has: the least space is 256 bytes for each, the most that
+// a function uses the operand's size. With isReuseSource there may be one less.
 struct TemporarySpace {
     std::string_view function;
     uint8_t of_half, of_float, of_reused_float;
 };
 inline constexpr TemporarySpace temporary_spaces[] = {
-    {"Acos", 6, 2, 2},
-    {"Acosh", 2, 1, 1},
-    {"Asin", 6, 2, 2},
-    {"Asinh", 3, 3, 3},
-    {"Atan", 12, 5, 5},
-    {"Atanh", 4, 1, 1},
-    {"Ceil", 2, 1, 1},
-    {"Cos", 8, 3, 2},
-    {"Cosh", 6, 2, 2},
-    {"Digamma", 16, 7, 6},
-    {"Erf", 8, 3, 3},
-    {"Erfc", 16, 7, 7},
-    {"Floor", 2, 0, 0},
-    {"Frac", 4, 0, 0},
-    {"Gelu", 3, 3, 3},
-    {"Round", 1, 0, 0},
-    {"Sigmoid", 1, 1, 1},
-    {"Sign", 3, 3, 3},
-    {"Sin", 8, 3, 2},
-    {"Sinh", 4, 1, 1},
-    {"Tan", 10, 4, 4},
-    {"Tanh", 4, 1, 1},
-    {"Trunc", 2, 1, 1},
-    {"Xor", 1, 1, 1},
+    {"Acos", 6, 2, 2},  {"Acosh", 2, 1, 1},   {"Asin", 6, 2, 2},  {"Asinh", 3, 3, 3}, {"Atan", 12, 5, 5},
+    {"Atanh", 4, 1, 1}, {"Ceil", 2, 1, 1},    {"Cos", 8, 3, 2},   {"Cosh", 6, 2, 2},  {"Digamma", 16, 7, 6},
+    {"Erf", 8, 3, 3},   {"Erfc", 16, 7, 7},   {"Floor", 2, 0, 0}, {"Frac", 4, 0, 0},  {"Gelu", 3, 3, 3},
+    {"Round", 1, 0, 0}, {"Sigmoid", 1, 1, 1}, {"Sign", 3, 3, 3},  {"Sin", 8, 3, 2},   {"Sinh", 4, 1, 1},
+    {"Tan", 10, 4, 4},  {"Tanh", 4, 1, 1},    {"Trunc", 2, 1, 1}, {"Xor", 1, 1, 1},
 };
 constexpr uint32_t temporary_tensors(std::string_view function, size_t element, bool reuses) {
     for (const TemporarySpace& one : temporary_spaces) {

@@ -28,7 +28,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
     context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
     context->SetBlockDim(4);
-    const size_t of_system = platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
+    const size_t of_system =
+        platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
     return AddWorkspace(context, of_system + CeilAlign(4 * sizeof(float), 32)) ? ge::GRAPH_SUCCESS
                                                                                : ge::GRAPH_FAILED;
 }

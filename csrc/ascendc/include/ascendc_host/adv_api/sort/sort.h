@@ -53,8 +53,7 @@ void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTe
     const uint64_t bytes = uint64_t(repeatTime) * 32 * 8;
     const T* space = detail::vector_operand(tmp, bytes, "Sort", "tmp", where);
     ascendc_host::require_apart("Sort", {"tmp", space, bytes}, {"dst", dst.bytes(), bytes}, where);
-    auto* all = reinterpret_cast<detail::Scored<T>*>(
-        dst.use_bytes(bytes, "Sort", "dst", where));
+    auto* all = reinterpret_cast<detail::Scored<T>*>(dst.use_bytes(bytes, "Sort", "dst", where));
     std::stable_sort(all, all + repeatTime * 32,
                      [](const auto& a, const auto& b) { return a.score > b.score; });
 }
