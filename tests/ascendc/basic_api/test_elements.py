@@ -51,6 +51,8 @@ FUNCTIONS: dict[str, tuple[set[str], tuple[str, ...]]] = {
     "Gather": (WORDS, ("z, x, o, (uint32_t)0, 32u",)),
     "Gatherb": ({"uint16_t", "uint32_t"}, ("z, x, o, 1, GatherRepeatParams(1, 8)",)),
     "GatherMask": (WORDS, ("z, x, (uint8_t)1, false, 0, {1, 1, 8, 0}, r",)),
+    "GatherMask<T, uint8_t>": (NONE, ("z, x, m, false, 0, {1, 1, 8, 0}, r",)),
+    "GatherMask<T, uint32_t>": (set(TYPES), ("z, x, o, false, 0, {1, 1, 8, 0}, r",)),
     "Brcb": (WORDS, ("z, x, 1, {1, 8}",)),
     "CreateVecIndex": (NUMBERS, ("z, (T)0, 64",)),
     "ArithProgression": (NUMBERS, ("z, (T)0, (T)1, 16",)),
