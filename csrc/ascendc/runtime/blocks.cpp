@@ -1,6 +1,7 @@
 // Blocks in threads: the pool, the launch of a kernel, waits between blocks, and broken rules as ACL errors.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +24,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ascendc_host/internal/processors.h"
 #include "ascendc_host/internal/runtime.h"
 #include "hold.h"
 #include "pipe_order.h"
@@ -55,6 +57,8 @@ constexpr uint32_t most_threads = 512;
 // Read by every call of the API: no look-up of the library's thread storage, just an offset.
 __attribute__((tls_model("initial-exec"))) thread_local Block* this_block = nullptr;
 thread_local std::mutex* this_lock = nullptr;  // of global memory, held by the block
+
+[[noreturn]] void violate(const std::string& block, const Where& where, const std::string& rule, int code);
 
 struct Cancelled {};  // another block failed: unwind quietly
 struct Restart {
@@ -210,7 +214,22 @@ class Runner {
         changed_.notify_all();
     }
 
+    // Blocks that all wait for one another run at once: on a device more of them than it has cores never do.
+    void require_cores(const char* api, const Where& where) const {
+        const Processor* soc = processor_of_process();
+        if (soc == nullptr || is_coupled(*soc)) return;
+        const bool are_cubes = per_group() > 1 || this_block->core == Core::aic;
+        const uint32_t most = are_cubes ? soc->cube_cores : soc->vector_cores;
+        if (blocks_ > most)
+            violate(name_of(*this_block), where,
+                    format("%s: %u blocks wait for one another, and %s has %u %s cores: there they wait for "
+                           "ever; launch %u blocks or fewer",
+                           api, blocks_, soc->name, most, are_cubes ? "cube" : "vector", most),
+                    aicore_timeout);
+    }
+
     void barrier(bool vector_only, const Where& where) {
+        require_cores("SyncAll", where);
         const bool of_vectors = vector_only && per_group() > 1;
         const uint32_t members = of_vectors ? blocks_ * sub_count() : jobs();
         Rendezvous& meeting = of_vectors ? vector_barrier_ : barrier_;
@@ -233,6 +252,7 @@ class Runner {
     // one another.
     void set_flag(int mode, int flag, const Where& where) {
         check_flag(mode, flag, where);
+        if (mode == 0) require_cores("CrossCoreSetFlag", where);
         const Block& me = *this_block;
         const auto senders = mode == 2   ? side(me, me.core == Core::aiv)
                              : mode == 1 ? side(me, true)
@@ -687,12 +707,17 @@ std::string name_of(const Block& block) {
                               static_cast<long long>(block.block_idx()), block.count);
     return block.core == Core::aic ? name + " (cube core)" : name;
 }
-void fail(const std::string& block, const Where& where, const std::string& rule) {
+namespace {
+void violate(const std::string& block, const Where& where, const std::string& rule, int code) {
     std::string what = block + ": " + rule;
     if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
-    const Violation violation{what, aicore_exception};
+    const Violation violation{what, code};
     Runner::remember(violation);
     throw violation;
+}
+}  // namespace
+void fail(const std::string& block, const Where& where, const std::string& rule) {
+    violate(block, where, rule, aicore_exception);
 }
 void fail(const Block& block, const Where& where, const std::string& rule) {
     fail(name_of(block), where, rule);
@@ -803,7 +828,38 @@ GlobalLock::~GlobalLock() {
     global_lock(slot_).unlock();
 }
 
+namespace {
+// Addresses of a workspace that nobody asked for: whatever a kernel adds to one, there is no memory.
+constexpr size_t missing_bytes = size_t{1} << 36;
+uint8_t* missing_workspace() {
+    static void* const begin =
+        mmap(nullptr, missing_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return begin == MAP_FAILED ? nullptr : static_cast<uint8_t*>(begin);
+}
+}  // namespace
+
+uint8_t* user_workspace(void* workspace, size_t bytes) {
+    return bytes > system_workspace ? static_cast<uint8_t*>(workspace) + system_workspace
+                                    : missing_workspace();
+}
+bool lacks_workspace(const void* p) {
+    const uint8_t* const begin = missing_workspace();
+    return begin != nullptr && p >= begin && p < begin + missing_bytes;
+}
+std::string workspace_hint(const void* p) {
+    if (this_block == nullptr || this_block->argument_count == 0) return "";
+    const ArgumentMemory& whole = this_block->arguments[this_block->argument_count - 1];
+    const auto* const begin = static_cast<const uint8_t*>(whole.data);
+    if (!lacks_workspace(p) && (whole.bytes == 0 || p < begin || p >= begin + whole.bytes)) return "";
+    return format(
+        "; the tiling function asked for a workspace of %zu bytes, of which the first 16 MiB are the "
+        "system's: "
+        "add platform.GetLibApiWorkSpaceSize() to what the kernel uses itself",
+        whole.bytes);
+}
+
 size_t allocation_rest(const void* p) {
+    if (lacks_workspace(p)) return 0;
     const void* base = nullptr;
     size_t size = 0;
     if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size))

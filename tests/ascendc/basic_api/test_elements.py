@@ -51,10 +51,18 @@ FUNCTIONS: dict[str, tuple[set[str], tuple[str, ...]]] = {
     "Gather": (WORDS, ("z, x, o, (uint32_t)0, 32u",)),
     "Gatherb": ({"uint16_t", "uint32_t"}, ("z, x, o, 1, GatherRepeatParams(1, 8)",)),
     "GatherMask": (WORDS, ("z, x, (uint8_t)1, false, 0, {1, 1, 8, 0}, r",)),
+    "GatherMask<T, uint8_t>": (NONE, ("z, x, m, false, 0, {1, 1, 8, 0}, r",)),
+    "GatherMask<T, uint32_t>": (set(TYPES), ("z, x, o, false, 0, {1, 1, 8, 0}, r",)),
     "Brcb": (WORDS, ("z, x, 1, {1, 8}",)),
     "CreateVecIndex": (NUMBERS, ("z, (T)0, 64",)),
     "ArithProgression": (NUMBERS, ("z, (T)0, (T)1, 16",)),
     **dict.fromkeys(("Tanh", "Gelu", "Erf", "Floor", "Sign", "Log"), (FLOATS, ("z, x, m, 64",))),
+    "Swish": (FLOATS, ("z, x, 64, (T)1",)),
+    "SwiGLU": (FLOATS, ("z, x, y, 1.0f, m, 64",)),
+    "GeGLU": (FLOATS, ("z, x, y, m, 64",)),
+    "ReGlu": (FLOATS | {"bfloat16_t"}, ("z, x, y, m, 64",)),
+    "Sum": (FLOATS, ("z, x, m, SumParams{1, 64, 64}",)),
+    "Mean": (FLOATS, ("z, x, m, MeanParams{1, 64, 64}",)),
     "Power": (FLOATS | {"int32_t"}, ("z, x, y, m, 64",)),
     "Xor": (SHORTS, ("z, x, y, m, 64",)),
     **{f"SetAtomic{name}<T>": (SUMS, ("",)) for name in ("Add", "Max", "Min")},
@@ -64,6 +72,14 @@ FUNCTIONS: dict[str, tuple[set[str], tuple[str, ...]]] = {
     "Interleave": (NONE, ("z, y, x, x, 64",)),
     "DeInterleave": (NONE, ("z, y, x, x, 64",)),
 }  # fmt: skip
+#: Functions that a device's compiler takes of all elements: a call of others ends the kernel.
+REFUSED_WHEN_CALLED = {
+    "Copy",
+    "Gather",
+    "GatherMask",
+    "Brcb",
+    *(f"SetAtomic{name}<T>" for name in ("Add", "Max", "Min")),
+}
 
 
 def test_elements_that_the_processor_does_not_have(tools: Toolkit, tmp_path: Path) -> None:
@@ -78,7 +94,7 @@ def test_elements_that_the_processor_does_not_have(tools: Toolkit, tmp_path: Pat
                     f"LocalTensor<{kind}> y, LocalTensor<uint8_t> m, LocalTensor<uint32_t> o, uint64_t r) "
                     f"{{ using T = {kind}; {name}({arguments}); }}"
                 )
-                wanted[len(lines)] = kind in elements
+                wanted[len(lines)] = kind in elements or name in REFUSED_WHEN_CALLED
     source = tmp_path / "elements.asc"
     source.write_text("\n".join([*lines, "__global__ __aicore__ void kernel(GM_ADDR x) {}"]))
     options = ("-x", "asc", "--npu-arch=dav-2201", "-std=c++17", "-O0", "-fmax-errors=0", "-c")
@@ -109,6 +125,15 @@ extern "C" __global__ __aicore__ void broken(GM_ADDR z, uint32_t which) {
         case 4: SetAtomicAdd<float>(); DataCopyPad(g, x, DataCopyExtParams{1, 6, 0, 0, 0}); SetAtomicNone(); break;
         case 5: SetAtomicAdd<float>(); DataCopy(g.ReinterpretCast<uint32_t>(), x.ReinterpretCast<uint32_t>(), 64);
                 SetAtomicNone(); break;
+        case 6: SetAtomicAdd<uint32_t>(); break;
+        case 7: Gather(results.Get<int64_t>(), buffer.Get<int64_t>(), buffer.Get<uint32_t>(), 0u, 32u); break;
+        case 8: Brcb(results.Get<uint8_t>(), buffer.Get<uint8_t>(), 1, {1, 8}); break;
+        case 9: Copy(results.Get<int8_t>(), buffer.Get<int8_t>(), 32, 1, {1, 1, 8, 8}); break;
+        case 10: Transpose(results.Get<float>(), buffer.Get<float>()); break;
+        case 11: {
+            uint64_t kept = 0;
+            GatherMask(results.Get<int64_t>(), buffer.Get<int64_t>(), 1, false, 0, {1, 1, 8, 0}, kept);
+        }
     }
 }
 """
@@ -126,10 +151,79 @@ def broken(build: Build) -> ctypes.CDLL:
         (1, "GetValue: out of bounds: bytes -8 to -4 of the tensor"),
         (2, "GlobalTensor[4611686018427387904]: no memory goes that far"),
         (4, "an atomic copy of 6 bytes, and the type that SetAtomicAdd, SetAtomicMax or SetAtomicMin was given has 4"),
+        (6, "SetAtomicAdd is for half, float, bfloat16_t, int8_t, int16_t, int32_t on this SoC"),
+        (7, "Gather is for half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float on this SoC"),
+        (8, "Brcb is for half, bfloat16_t,"),
+        (9, "Copy is for half, bfloat16_t,"),
+        (10, "Transpose is for half, int16_t, uint16_t on this SoC"),
+        (11, "GatherMask is for half, bfloat16_t,"),
     ],
 )
 def test_a_call_that_ends_the_kernel(broken: ctypes.CDLL, tools: Toolkit, which: int, message: str) -> None:
     assert launch(broken, "broken", 1, np.zeros(64, np.float32), which) == 507015
+    assert message in tools.message()
+
+
+EXACT, ROUNDED = {"NONE"}, {"RINT", "FLOOR", "CEIL", "ROUND", "TRUNC"}
+#: What the documents of Atlas A2 say of conversions between elements of whole bytes: their modes.
+CASTS: dict[tuple[str, str], set[str]] = {
+    **dict.fromkeys((("int8_t", "half"), ("uint8_t", "half"), ("half", "float"), ("bfloat16_t", "float")), EXACT),
+    **dict.fromkeys((("int16_t", "float"), ("int32_t", "int16_t"), ("int32_t", "int64_t")), EXACT),
+    ("int64_t", "int32_t"): EXACT,
+    **dict.fromkeys((("int16_t", "half"), ("half", "int8_t"), ("half", "uint8_t")), ROUNDED | EXACT),
+    ("int32_t", "float"): ROUNDED | EXACT,
+    **{("half", to): ROUNDED for to in ("int16_t", "int32_t")},
+    **{("float", to): ROUNDED for to in ("int16_t", "bfloat16_t", "int32_t", "float", "int64_t")},
+    **dict.fromkeys((("bfloat16_t", "int32_t"), ("int64_t", "float")), ROUNDED),
+    **dict.fromkeys((("float", "half"), ("int32_t", "half")), ROUNDED | EXACT | {"ODD"}),
+}
+
+
+def test_conversions_that_the_processor_does_not_have(tools: Toolkit, tmp_path: Path) -> None:
+    pairs = [(source, to) for source in TYPES for to in TYPES]
+    calls = ("RoundMode::CAST_NONE, 64", "RoundMode::CAST_NONE, (uint64_t)16, 1, {1, 1, 8, 8}")
+    lines = [
+        f"__aicore__ void f{i}(LocalTensor<{to}> z, LocalTensor<{source}> x) {{ Cast(z, x, {calls[i % 2]}); }}"
+        for i, (source, to) in enumerate(pairs)
+    ]
+    source = tmp_path / "casts.asc"
+    source.write_text("\n".join(['#include "kernel_operator.h"', "using namespace AscendC;", *lines]))
+    options = ("-x", "asc", "--npu-arch=dav-2201", "-std=c++17", "-O0", "-fmax-errors=0", "-c")
+    result = tools.bisheng(*options, source, "-o", tmp_path / "casts.o")
+    found = re.findall(r"casts\.asc:(\d+):\d+: +(?:required from here|error)", result.stderr)
+    assert {pairs[int(line) - 3] for line in found} == set(pairs) - set(CASTS)
+    assert "Cast: this SoC does not have this conversion; Cast to half or float first" in result.stderr
+
+
+def test_modes_that_a_conversion_does_not_have(build: Build, tools: Toolkit) -> None:
+    cases = "".join(
+        f"case {i}: Cast(results.Get<{to}>(), buffer.Get<{source}>(), mode, 64); break;"
+        for i, (source, to) in enumerate(CASTS)
+    )
+    library = build(
+        f"""
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void cast(uint32_t which, uint32_t round) {{
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> buffer, results;
+    pipe.InitBuffer(buffer, 1024);
+    pipe.InitBuffer(results, 1024);
+    Duplicate(buffer.Get<half>(), (half)0, 512);
+    const auto mode = (RoundMode)round;
+    switch (which) {{ {cases} }}
+}}
+"""
+    )
+    modes = ("NONE", "RINT", "FLOOR", "CEIL", "ROUND", "TRUNC", "ODD")
+    for which, valid in enumerate(CASTS.values()):
+        assert {mode for i, mode in enumerate(modes) if launch(library, "cast", 1, which, i) == 0} == valid
+    which = list(CASTS).index(("float", "int32_t"))
+    assert launch(library, "cast", 1, which, 0) == 507015
+    message = (
+        "Cast: CAST_NONE between these elements, with which this SoC leaves dst as it is; "
+        "valid: CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC"
+    )
     assert message in tools.message()
 
 

@@ -31,6 +31,10 @@ extern "C" __global__ __aicore__ void all_meet(GM_ADDR z, uint32_t rounds) {  //
         SyncAll();
     }
 }
+extern "C" __global__ __aicore__ void crowd(GM_ADDR z, uint32_t) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    SyncAll<false>();
+}
 extern "C" __global__ __aicore__ void soft_meet(GM_ADDR z) {
     TPipe pipe;
     TBuf<> buf;
@@ -233,6 +237,18 @@ def test_sync_all(library: ctypes.CDLL, tools: Toolkit, blocks: int) -> None:
     for _ in range(rounds):
         state = state.sum() % 1000 + np.arange(blocks)
     assert z[:blocks].tolist() == state.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "blocks", "cores"), [("all_meet", 49, "48 vector cores"), ("crowd", 25, "24 cube cores")]
+)
+def test_more_blocks_than_cores_never_meet(
+    library: ctypes.CDLL, tools: Toolkit, kernel: str, blocks: int, cores: str
+) -> None:
+    assert launch(library, kernel, blocks, np.zeros(512, np.int32), 1) == 507014
+    assert f"{blocks} blocks wait for one another, and Ascend910B1 has {cores}: there they wait for ever" in (
+        tools.message()
+    )
 
 
 def test_soft_sync(library: ctypes.CDLL) -> None:

@@ -11,6 +11,7 @@ from ..conftest import Build, Toolkit, launch
 
 SOURCE = """
 #include "kernel_operator.h"
+#include "lib/matmul_intf.h"
 extern "C" __global__ __aicore__ void third(GM_ADDR x, GM_ADDR y, uint32_t count) {
     AscendC::GlobalTensor<int32_t> from, to;
     from.SetGlobalBuffer((__gm__ int32_t*)x + 2, 3);
@@ -45,6 +46,12 @@ extern "C" __global__ __aicore__ void before(GM_ADDR from) {
     AscendC::TBuf<> buffer;
     pipe.InitBuffer(buffer, 32);
     AscendC::DataCopy(buffer.Get<int32_t>(), x[-8], 8);
+}
+extern "C" __global__ __aicore__ void multiplies(GM_ADDR workspace) {
+    using Half = matmul::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, half>;
+    AscendC::TPipe pipe;
+    matmul::Matmul<Half, Half, Half> mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm);
 }
 // What the next launch is told of its arguments.
 extern "C" void know(const void* data, size_t bytes) { ascendc_host::set_arguments({{data, bytes}}); }
@@ -139,3 +146,15 @@ def test_a_block_is_written_to_its_end_where_there_is_memory(
     assert x.tolist() == ([7] * 8 + [0] * 8 if status == 0 else [0] * 16)
     said = capfd.readouterr().err
     assert ("DataCopy writes 20 bytes after the end of dst, in whole blocks of 32 bytes" in said) == (status == 0)
+
+
+@pytest.mark.parametrize(("asked", "status"), [(16 << 20, 0), (4096, 507015), (0, 507015)])
+def test_matmul_needs_the_part_of_the_workspace_that_is_the_systems(
+    library: ctypes.CDLL, tools: Toolkit, asked: int, status: int
+) -> None:
+    workspace = np.zeros(1024, np.int32)
+    library.know(workspace.ctypes.data, asked)
+    assert launch(library, "multiplies", 1, workspace) == status, tools.message()
+    if status != 0:
+        assert "REGIST_MATMUL_OBJ: the system's part of the workspace is missing" in tools.message()
+        assert f"asked for a workspace of {asked} bytes" in tools.message()

@@ -333,6 +333,12 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         if (!AscendC::GetTopKMaxMinTmpSize(*platform, inner, 3, false, true, mode, true, 4, most, least)) return -2;
         return least > 0 && least <= most ? tiling.get_allDataSize() : -3;
     }
+    extern "C" int space(int type_size) {
+        uint32_t most = 0, least = 0, tensors = 0, more = 0;
+        AscendC::GetTanhMaxMinTmpSize(AscendC::TensorShape({8, 512}), type_size, false, most, least);
+        AscendC::GetTanhTmpBufferFactorSize(type_size, tensors, more);
+        return least == 256 * tensors && most == 4096 * type_size * tensors ? tensors : -1;
+    }
     extern "C" int factors() {
         const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
         const AscendC::TensorShape shape({8, 512});
@@ -403,7 +409,7 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
     assert library.sums(5) == 2000 + 30 + 6
     asked = [(64, 5, False), (32, 32, True), (64, 5, True), (33, 5, False), (64, 65, False), (8192, 5, False)]
     assert [library.topk(*each) for each in asked] == [192, 96, -1, -1, -1, -1]
-    assert (library.spaces(), library.factors()) == (0, 0)
+    assert (library.spaces(), library.factors(), library.space(2), library.space(4)) == (0, 0, 4, 1)
     sizes = (ctypes.c_int32 * 6)()
     assert library.matmul_shapes(sizes) == 0
     assert (sizes[0] % 64, sizes[2], *sizes[3:]) == (0, 64, 4, 1, 1)

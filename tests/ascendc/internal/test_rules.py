@@ -228,6 +228,26 @@ BROKEN = {
         ),
         r"Gather: src needs 260 bytes",
     ),
+    "temporary space": (
+        (
+            "TBuf<> b; pipe.InitBuffer(b, 4096); Tanh(b.Get<half>(), b.GetWithOffset<half>(64, 1024), "
+            "b.GetWithOffset<uint8_t>(512, 2048), 64);"
+        ),
+        r"Tanh: sharedTmpBuffer has 512 bytes; it takes 1024 or more \(GetTanhMaxMinTmpSize\)",
+    ),
+    "no room for temporary space": (
+        "TBuf<> b; pipe.InitBuffer(b, 196096); Tanh(b.Get<half>(), b.GetWithOffset<half>(64, 1024), 64);",
+        r"Tanh: without sharedTmpBuffer it takes 1024 bytes of the unified buffer or more "
+        r"\(GetTanhMaxMinTmpSize\), and InitBuffer left 512",
+    ),
+    "temporary space of Sort": (
+        (
+            "TBuf<> b; pipe.InitBuffer(b, 4096); auto i = b.GetWithOffset<uint32_t>(64, 2048); "
+            "auto t = b.GetWithOffset<float>(64, 3840); Sort<float, true>(b.Get<float>(), "
+            "b.GetWithOffset<float>(64, 1024), i, t, 2);"
+        ),
+        r"Sort: tmp needs 512 bytes",
+    ),
     # global memory
     "global copy": (
         "TBuf<> b; pipe.InitBuffer(b, 4096); DataCopy(b.Get<float>(), gm[56], 16);",

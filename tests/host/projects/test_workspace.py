@@ -46,6 +46,22 @@ def test_sums_in_a_workspace_that_nothing_wrote_are_wrong(package: Path) -> None
     assert "SyncAll: its workspace in global memory was not set to 0" in refused
 
 
+def test_a_workspace_without_the_part_of_the_system(package: Path) -> None:
+    """A kernel's own part begins behind the system's, whatever its tiling function asked for."""
+    refused, empty, unused = _said(package, "345")
+    for asked, said in ((4096, refused), (16 << 20, empty)):
+        assert "InitOutput: out of bounds: bytes 0 to 256 of " in said
+        assert f"the tiling function asked for a workspace of {asked} bytes, of which the first 16 MiB" in said
+        assert "add platform.GetLibApiWorkSpaceSize() to what the kernel uses itself" in said
+    assert float(unused) == 0
+
+
+def test_writes_beyond_a_tensor_whatever_size_its_buffer_was_given(package: Path) -> None:
+    """Memory behind a tensor is the next tensor's, in one allocation of torch's."""
+    for said in _said(package, "67"):
+        assert "DataCopy: out of bounds: bytes 512 to 768 of dst, whose global buffer ends at byte 256" in said
+
+
 def test_reads_of_the_workspace_that_nothing_wrote_are_named(package: Path) -> None:
     right, refused = _said(package, "01", "--pipes")
     assert right == "right"

@@ -2,6 +2,7 @@
 #ifndef ASCENDC_HOST_FUNCTION_TILING_H
 #define ASCENDC_HOST_FUNCTION_TILING_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include "../kernel_tiling/kernel_tiling.h"
 #include "ascendc_host/internal/algorithms.h"
 #include "ascendc_host/internal/sizes.h"
+#include "ascendc_host/internal/temporary_space.h"
 #include "platform/platform_ascendc.h"
 // ge::DataType, whose header kernels do not have on their path.
 #if __has_include("graph/types.h")
@@ -42,16 +44,47 @@ class TensorShape {
     std::vector<int64_t> sizes_;
 };
 
-// Temporary space: the host needs none, and says the least that a buffer can have.
+// Temporary space: of functions in the table what Atlas A2 needs; for others the host needs none, and says
+// the least that a buffer can have.
 constexpr uint32_t least_temporary_space = 256;
-#define ASCENDC_TMP_SIZE(Name)                                                                            \
-    template <typename Shape>                                                                             \
-    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) { \
-        maxValue = minValue = least_temporary_space;                                                      \
-    }                                                                                                     \
-    inline void Get##Name##TmpBufferFactorSize(uint32_t, uint32_t& maxLiveNodeCnt, uint32_t& extraBuf) {  \
-        maxLiveNodeCnt = 1;                                                                               \
-        extraBuf = 0;                                                                                     \
+namespace detail {
+inline int64_t elements_of(uint32_t count) { return count; }
+template <typename Shape>
+int64_t elements_of(const Shape& shape) {
+    return shape.GetShapeSize();
+}
+constexpr bool tells_temporary_space(const char* function) {
+#if defined(ASCEND_GRAPH_NPU_ARCH) && ASCEND_GRAPH_NPU_ARCH != 2201
+    return false;
+#else
+    for (const auto& one : ascendc_host::temporary_spaces) {
+        if (one.function == function) return true;
+    }
+    return false;
+#endif
+}
+template <typename Shape>
+void temporary_space(const char* function, const Shape& shape, uint32_t type_size, bool reuses,
+                     uint32_t& most, uint32_t& least) {
+    most = least = least_temporary_space;
+    if (!tells_temporary_space(function)) return;
+    const uint32_t tensors = ascendc_host::temporary_tensors(function, type_size, reuses);
+    least = tensors * ascendc_host::bytes_of_temporary;
+    most = std::max(least, static_cast<uint32_t>(tensors * elements_of(shape) * type_size));
+}
+}  // namespace detail
+#define ASCENDC_TMP_SIZE(Name)                                                                  \
+    template <typename Shape>                                                                   \
+    void Get##Name##MaxMinTmpSize(const Shape& srcShape, uint32_t typeSize, bool isReuseSource, \
+                                  uint32_t& maxValue, uint32_t& minValue) {                     \
+        detail::temporary_space(#Name, srcShape, typeSize, isReuseSource, maxValue, minValue);  \
+    }                                                                                           \
+    inline void Get##Name##TmpBufferFactorSize(uint32_t typeSize, uint32_t& maxLiveNodeCnt,     \
+                                               uint32_t& extraBuf) {                            \
+        maxLiveNodeCnt = detail::tells_temporary_space(#Name)                                   \
+                             ? ascendc_host::temporary_tensors(#Name, typeSize, false)          \
+                             : 1;                                                               \
+        extraBuf = 0;                                                                           \
     }
 ASCENDC_TMP_SIZE(Sin)
 ASCENDC_TMP_SIZE(Cos)
@@ -157,16 +190,22 @@ void GetAscendDequantTmpBufferFactorSize(const Shape&, uint32_t& maxLiveNodeCoun
     extraBuf = 0;
 }
 template <typename Shape>
-void GetGeluMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
-    maxValue = minValue = least_temporary_space;
+void GetGeluMaxMinTmpSize(const Shape& srcShape, uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue) {
+    // Its temporary results are of float.
+    detail::temporary_space("Gelu", srcShape, std::max<uint32_t>(typeSize, sizeof(float)), false, maxValue,
+                            minValue);
 }
 template <typename Shape>
-uint32_t GetGeluMaxTmpSize(const Shape&, uint32_t) {
-    return least_temporary_space;
+uint32_t GetGeluMaxTmpSize(const Shape& srcShape, uint32_t typeSize) {
+    uint32_t most = 0, least = 0;
+    GetGeluMaxMinTmpSize(srcShape, typeSize, most, least);
+    return most;
 }
 template <typename Shape>
-uint32_t GetGeluMinTmpSize(const Shape&, uint32_t) {
-    return least_temporary_space;
+uint32_t GetGeluMinTmpSize(const Shape& srcShape, uint32_t typeSize) {
+    uint32_t most = 0, least = 0;
+    GetGeluMaxMinTmpSize(srcShape, typeSize, most, least);
+    return least;
 }
 template <typename Shape>
 void GetSwiGLUMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue, bool) {

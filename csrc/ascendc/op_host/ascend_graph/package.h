@@ -481,7 +481,7 @@ class Operator::Call {
                                : addresses.empty() ? nullptr
                                                    : addresses[0]);
         }
-        pointers.push_back(workspace);
+        pointers.push_back(ascendc_host::user_workspace(workspace, workspace_bytes_));
         leave_old_contents(workspace);
         // Kernels share results in it, each by a tensor of its own part: all of it is one argument's memory.
         memory.push_back({workspace, workspace_bytes_});
@@ -498,12 +498,11 @@ class Operator::Call {
     // What a kernel finds in its own part of the workspace is what another one left there, never zeros that
     // it could count on. Of a large one the begin is enough to show it.
     void leave_old_contents(void* workspace) const {
-        constexpr size_t of_system = 16 * 1024 * 1024;
         constexpr int unset = 0xfe;
         const size_t most = ascendc_host::pipes_are_checked ? SIZE_MAX : 1024 * 1024;
-        const size_t from = workspace_bytes_ >= of_system ? of_system : 0;
-        if (workspace_bytes_ > from)
-            std::memset(static_cast<char*>(workspace) + from, unset, std::min(most, workspace_bytes_ - from));
+        if (workspace_bytes_ > ascendc_host::system_workspace)
+            std::memset(ascendc_host::user_workspace(workspace, workspace_bytes_), unset,
+                        std::min(most, workspace_bytes_ - ascendc_host::system_workspace));
     }
     // The communicators that the definition's attrs name; an empty name is none.
     void hold_contexts(const Value* attrs) {

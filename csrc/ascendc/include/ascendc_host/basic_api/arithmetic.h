@@ -702,8 +702,8 @@ void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uin
 template <typename T, bool isSetMask = true, typename Lanes>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, uint8_t repeatTime,
           const CopyRepeatParams& repeatParams, Where where = Where()) {
-    ASCENDC_WORDS(Copy, T);
     ascendc_host::enter(where);
+    ASCENDC_WORDS_OF_CALL(Copy, T, where);
     detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
                          repeatTime, repeatParams, where);
 }

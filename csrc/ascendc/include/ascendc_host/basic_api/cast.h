@@ -43,6 +43,56 @@ void check_packed(RoundMode mode, const char* unit, uint64_t count, bool whole_b
                                  unit, static_cast<unsigned long long>(count)));
     }
 }
+// The rounding modes of a conversion on dav-2201, as CANN's page lists them, a bit for each; 0 without such a
+// conversion.
+constexpr unsigned bit_of(RoundMode mode) { return 1u << static_cast<unsigned>(mode); }
+template <typename To, typename From>
+constexpr unsigned cast_modes() {
+    constexpr unsigned exact = bit_of(RoundMode::CAST_NONE), odd = bit_of(RoundMode::CAST_ODD);
+    constexpr unsigned rounded = bit_of(RoundMode::CAST_RINT) | bit_of(RoundMode::CAST_FLOOR) |
+                                 bit_of(RoundMode::CAST_CEIL) | bit_of(RoundMode::CAST_ROUND) |
+                                 bit_of(RoundMode::CAST_TRUNC);
+    if constexpr (std::is_same<To, half>::value) {
+        if (is_one_of<From, int4b_t, int8_t, uint8_t>) return exact;
+        if (is_one_of<From, float, int32_t>) return rounded | exact | odd;
+        return is_one_of<From, int16_t> ? rounded | exact : 0;
+    } else if constexpr (std::is_same<To, float>::value) {
+        if (is_one_of<From, int16_t, half, bfloat16_t>) return exact;
+        if (is_one_of<From, int32_t>) return rounded | exact;
+        return is_one_of<From, float, int64_t> ? rounded : 0;
+    } else if constexpr (std::is_same<From, half>::value) {
+        if (is_one_of<To, int4b_t, int8_t, uint8_t>) return rounded | exact;
+        return is_one_of<To, int16_t, int32_t> ? rounded : 0;
+    } else if constexpr (std::is_same<From, float>::value) {
+        return is_one_of<To, int16_t, bfloat16_t, int32_t, int64_t> ? rounded : 0;
+    } else if constexpr (std::is_same<From, int32_t>::value) {
+        return is_one_of<To, int16_t, int64_t> ? exact : 0;
+    } else if constexpr (std::is_same<From, int64_t>::value) {
+        return is_one_of<To, int32_t> ? exact : 0;
+    } else {
+        return std::is_same<From, bfloat16_t>::value && is_one_of<To, int32_t> ? rounded : 0;
+    }
+}
+// A device leaves dst as it is where its conversion does not have the mode.
+template <typename To, typename From>
+void require_conversion(RoundMode mode, const Where& where) {
+    if constexpr (__NPU_ARCH__ != 3510 && !packs<To, From>) {
+        constexpr unsigned valid = cast_modes<To, From>();
+        static_assert(valid != 0,
+                      "Cast: this SoC does not have this conversion; Cast to half or float first");
+        if ((valid & bit_of(mode)) != 0) return;
+        static constexpr const char* names[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
+                                                "CAST_ROUND", "CAST_TRUNC", "CAST_ODD"};
+        std::string list;
+        for (unsigned i = 0; i < std::size(names); ++i) {
+            if ((valid >> i & 1) != 0) list += (list.empty() ? "" : ", ") + std::string(names[i]);
+        }
+        ascendc_host::fail(ascendc_host::current(), where,
+                           ascendc_host::format("Cast: %s between these elements, with which this SoC leaves "
+                                                "dst as it is; valid: %s",
+                                                names[static_cast<unsigned>(mode)], list.c_str()));
+    }
+}
 inline bool has_pairs(const Mask& mask) {
     constexpr uint64_t first = 0x5555555555555555;
     if (mask.counter) return mask.count % 2 == 0;
@@ -234,6 +284,7 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
           const uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::check_mode(roundMode, where);
+    detail::require_conversion<T, U>(roundMode, where);
     if constexpr (detail::takes_scale<T, U>) {
         return detail::on_count("Cast", where, count, dst,
                                 detail::scaled_by(detail::scale_of_register("Cast", where)), src);
@@ -265,6 +316,7 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
           uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
     detail::check_mode(roundMode, where);
+    detail::require_conversion<T, U>(roundMode, where);
     detail::cast_repeats(dst, src, roundMode,
                          detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),
                          repeatTime, repeatParams, where);

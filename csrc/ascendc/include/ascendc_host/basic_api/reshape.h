@@ -126,8 +126,8 @@ void gather_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 template <typename T>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
             uint32_t srcBaseOffset, uint32_t count, Where where = Where()) {
-    ASCENDC_WORDS(Gather, T);
     ascendc_host::enter(where);
+    ASCENDC_WORDS_OF_CALL(Gather, T, where);
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset, {true, count, 0, 0}, 0, DEFAULT_REPEAT_STRIDE,
                            where);
 }
@@ -135,8 +135,8 @@ template <typename T, typename Lanes>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
             uint32_t srcBaseOffset, Lanes mask, uint8_t repeatTime, uint16_t dstRepStride,
             Where where = Where()) {
-    ASCENDC_WORDS(Gather, T);
     ascendc_host::enter(where);
+    ASCENDC_WORDS_OF_CALL(Gather, T, where);
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset,
                            detail::make_mask<true>(mask, detail::lanes_of<T>(), "Gather", where), repeatTime,
                            dstRepStride, where);
@@ -223,7 +223,7 @@ template <typename T, typename Selected>
 void gather_mask(const LocalTensor<T>& dst, const LocalTensor<T>& src, bool counter, uint32_t mask,
                  const GatherMaskParams& params, uint64_t& kept, const Where& where,
                  const Selected& selected) {
-    ASCENDC_WORDS(GatherMask, T);
+    ASCENDC_WORDS_OF_CALL(GatherMask, T, where);
     constexpr uint32_t lanes = lanes_of<T>();
     const uint32_t per_repeat = counter ? mask : lanes;
     kept = 0;
@@ -260,6 +260,8 @@ template <typename T, typename U, GatherMaskMode mode = GatherMaskMode::VERSION_
 void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1Pattern,
                 bool reduceMode, uint32_t mask, const GatherMaskParams& params, uint64_t& rsvdCnt,
                 Where where = Where()) {
+    static_assert(detail::is_one_of<U, uint16_t, uint32_t>,
+                  "GatherMask: src1Pattern has elements of uint16_t or uint32_t; use ReinterpretCast");
     ascendc_host::enter(where);
     detail::gather_mask(
         dst, src0, reduceMode, mask, params, rsvdCnt, where, [&](uint32_t repeat, uint32_t i) {
@@ -286,8 +288,8 @@ inline int64_t GetGatherMaskRemainCount() { return AscendCUtils::GetRsvdCnt(); }
 template <typename T>
 void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint8_t repeatTime,
           const BrcbRepeatParams& params, Where where = Where()) {
-    ASCENDC_WORDS(Brcb, T);
     ascendc_host::enter(where);
+    ASCENDC_WORDS_OF_CALL(Brcb, T, where);
     const uint32_t block = params.dstBlkStride == 0 ? 1 : params.dstBlkStride;
     const T* from = detail::vector_operand(src, uint64_t(repeatTime) * 8 * sizeof(T), "Brcb", "src", where);
     ascendc_host::require_order("Brcb", {"dst", dst.bytes(), uint64_t(params.dstRepStride) * ONE_BLK_SIZE},
@@ -379,8 +381,7 @@ void DeInterleave(const LocalTensor<T>& dst0, const LocalTensor<T>& dst1, const 
 template <typename T>
 void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {
     ascendc_host::enter(where);
-    static_assert(sizeof(T) == 2, "Transpose is for elements of 2 bytes");
-    ASCENDC_ELEMENTS(Transpose, T, half, int16_t, uint16_t);
+    ASCENDC_ELEMENTS_OF_CALL(Transpose, T, where, half, int16_t, uint16_t);
     T block[256];
     std::memcpy(block, detail::vector_operand(src, sizeof block, "Transpose", "src", where), sizeof block);
     T* to = detail::vector_operand(dst, sizeof block, "Transpose", "dst", where);

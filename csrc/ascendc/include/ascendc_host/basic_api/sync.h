@@ -201,6 +201,8 @@ inline void require_zeroed(const char* api, const uint8_t* at, const Where& wher
                                  api));
 }
 inline void require_zeroed(const char* api, const GlobalTensor<int32_t>& workspace, const Where& where) {
+    if (ascendc_host::lacks_workspace(workspace.GetPhyAddr()))
+        workspace.use_bytes(0, sizeof(uint32_t), api, "its workspace", where);
     if (workspace.has_memory(sizeof(uint32_t)))
         require_zeroed(api, reinterpret_cast<const uint8_t*>(workspace.GetPhyAddr()), where);
 }

@@ -336,17 +336,19 @@ class GlobalTensor {
         SetGlobalBuffer(buffer);
         size_ = size;
         // A device does not keep to the size that is given here. It bounds what the kernel does all the same
-        // where the kernel's own argument is not known, and what lies behind that argument is out of bounds.
-        if (size == 0) return;
-        const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
-        limit_ = std::min(limit_, std::max<uint64_t>(argument, ascendc_host::bytes_of<T>(size)));
+        // where the kernel's own argument is not known.
+        if (size != 0 && !is_argument_) limit_ = std::min(limit_, ascendc_host::bytes_of<T>(size));
     }
     void SetGlobalBuffer(__gm__ T* buffer) {
         data_ = buffer;
         size_ = 0;
         at_ = 0;
         allocation_ = buffer == nullptr ? 0 : ascendc_host::allocation_rest(buffer);
-        limit_ = allocation_;
+        // What lies behind a tensor that the kernel was given is another one's, in the same allocation or
+        // not.
+        const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
+        is_argument_ = argument != 0;
+        limit_ = is_argument_ ? std::min(allocation_, argument) : allocation_;
     }
     const __gm__ T* GetPhyAddr() const { return here(); }
     __gm__ T* GetPhyAddr(uint64_t offset) const {
@@ -376,6 +378,7 @@ class GlobalTensor {
         view.at_ = at_;
         view.limit_ = limit_;
         view.allocation_ = allocation_;
+        view.is_argument_ = is_argument_;
         view.shape_ = shape_;
         return view;
     }
@@ -404,9 +407,11 @@ class GlobalTensor {
         const uint64_t own = at_ < limit_ ? std::min(bytes, limit_ - at_) : 0;
         return own != 0 && bytes - own < ONE_BLK_SIZE ? own : bytes;
     }
-    // Whether it is known that the allocation has so many bytes from here on.
+    // Whether it is known that the allocation has so many bytes from here on. Tensors of graphs, whose memory
+    // is the engine's, go on to the end of their last block.
     bool has_memory(uint64_t bytes) const {
-        return allocation_ != SIZE_MAX && at_ <= allocation_ && bytes <= allocation_ - at_;
+        if (allocation_ == SIZE_MAX) return is_argument_;
+        return at_ <= allocation_ && bytes <= allocation_ - at_;
     }
 
   private:
@@ -437,7 +442,8 @@ class GlobalTensor {
             ascendc_host::format("%s: out of bounds: bytes %lld to %lld of %s, whose %s ends at byte %llu",
                                  api, static_cast<long long>(begin), static_cast<long long>(begin + bytes),
                                  name, by_allocation ? "allocation" : "global buffer",
-                                 static_cast<unsigned long long>(limit_)));
+                                 static_cast<unsigned long long>(limit_)) +
+                ascendc_host::workspace_hint(data_));
     }
 
     T* data_ = nullptr;
@@ -445,6 +451,7 @@ class GlobalTensor {
     uint64_t at_ = 0;          // bytes from data_
     uint64_t limit_ = 0;       // bytes from data_ that may be touched
     uint64_t allocation_ = 0;  // bytes from data_ to the end of the allocation
+    bool is_argument_ = false;
     ShapeOf shape_;
 };
 

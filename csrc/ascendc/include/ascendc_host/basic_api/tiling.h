@@ -35,22 +35,25 @@ Tiling read_default_tiling(const void* tiling, const Where& where) {
     return read_tiling<Tiling>(tiling, where);
 }
 
-inline void SetSysWorkspace(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
-inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { SetSysWorkspace(workspace); }
-// What the kernel set; of an operator's kernel without that its workspace, the last of its arguments' memory.
+// An operator's kernel is given the kernel's own part of its workspace, the last of its arguments' memory,
+// and the system's part is set before it begins.
+inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
+inline void SetSysWorkspace(__gm__ uint8_t* workspace) {
+    if (ascendc_host::current().argument_count == 0) SetSysWorkspaceForce(workspace);
+}
 inline __gm__ uint8_t* GetSysWorkSpacePtr() {
     const auto& block = ascendc_host::current();
     if (block.workspace != nullptr || block.argument_count == 0) return block.workspace;
     return static_cast<uint8_t*>(const_cast<void*>(block.arguments[block.argument_count - 1].data));
 }
-// The system's part of a workspace is needed by the device alone. Where the tiling function asked for it, the
-// user's part starts and ends where a device has it; else it starts at once.
+// The argument counts only in a launch that neither knows its workspace nor sets it.
 inline __gm__ uint8_t* GetUserWorkspace(__gm__ uint8_t* workspace) {
-    constexpr size_t of_system = 16 * 1024 * 1024;
     const auto& block = ascendc_host::current();
-    if (block.argument_count == 0) return workspace;
-    const ascendc_host::ArgumentMemory& whole = block.arguments[block.argument_count - 1];
-    return whole.data == workspace && whole.bytes >= of_system ? workspace + of_system : workspace;
+    uint8_t* const whole = GetSysWorkSpacePtr();
+    if (block.workspace == nullptr && block.argument_count != 0)
+        return ascendc_host::user_workspace(whole, block.arguments[block.argument_count - 1].bytes);
+    const size_t rest = whole == nullptr ? SIZE_MAX : ascendc_host::allocation_rest(whole);
+    return rest == SIZE_MAX ? workspace : ascendc_host::user_workspace(whole, rest);
 }
 
 }  // namespace AscendC

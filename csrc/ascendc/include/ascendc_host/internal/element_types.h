@@ -20,6 +20,15 @@ constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
     static_assert(                                                                                        \
         __NPU_ARCH__ == 3510 || ascendc_host::is_packed<T> || AscendC::detail::is_one_of<T, __VA_ARGS__>, \
         #Name " is for " #__VA_ARGS__ " on this SoC: use Cast or ReinterpretCast")
+// For functions that a device's compiler takes of all elements, and that do not do them there. A kernel may
+// hold such a call in a branch that it never takes.
+#define ASCENDC_ELEMENTS_OF_CALL(Name, T, where, ...)                                                      \
+    do {                                                                                                   \
+        if constexpr (__NPU_ARCH__ != 3510 && !ascendc_host::is_packed<T> &&                               \
+                      !AscendC::detail::is_one_of<T, __VA_ARGS__>)                                         \
+            ascendc_host::fail(ascendc_host::current(), where,                                             \
+                               #Name " is for " #__VA_ARGS__ " on this SoC: use Cast or ReinterpretCast"); \
+    } while (false)
 // A function that dav-2201 does not have.
 #define ASCENDC_ONLY_DAV3510(Name, T, instead) \
     static_assert(sizeof(T) != 0 && __NPU_ARCH__ == 3510, #Name ": this SoC does not have it; " instead)
@@ -32,7 +41,11 @@ constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
 #define ASCENDC_INTEGERS(Name, T) ASCENDC_ELEMENTS(Name, T, int16_t, uint16_t, int32_t, uint32_t)
 #define ASCENDC_WORDS(Name, T) \
     ASCENDC_ELEMENTS(Name, T, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float)
-#define ASCENDC_ATOMIC(Name, T) ASCENDC_ELEMENTS(Name, T, half, float, bfloat16_t, int8_t, int16_t, int32_t)
+#define ASCENDC_WORDS_OF_CALL(Name, T, where) \
+    ASCENDC_ELEMENTS_OF_CALL(Name, T, where, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float)
+#define ASCENDC_ATOMIC(Name, T)                                                                       \
+    ASCENDC_ELEMENTS_OF_CALL(Name, T, ascendc_host::current().where, half, float, bfloat16_t, int8_t, \
+                             int16_t, int32_t)
 #define ASCENDC_NEG(Name, T) ASCENDC_ONLY_DAV3510(Name, T, "use Muls by -1")
 #define ASCENDC_SUBS(Name, T) ASCENDC_ONLY_DAV3510(Name, T, "use Adds of the negative scalar")
 #define ASCENDC_DIVS(Name, T) ASCENDC_ONLY_DAV3510(Name, T, "use Duplicate and Div")

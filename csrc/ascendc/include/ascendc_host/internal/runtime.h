@@ -313,6 +313,13 @@ size_t allocation_rest(const void* p);
 // The same to the end of the tensor that was given to the kernel, 0 when it lies in none that the runtime
 // knows.
 size_t argument_rest(const void* p);
+// Of a workspace the first part is the system's, and the kernel's own part begins behind it: where there is
+// nothing behind it, at an address without memory.
+constexpr size_t system_workspace = 16 * 1024 * 1024;
+uint8_t* user_workspace(void* workspace, size_t bytes);
+bool lacks_workspace(const void* p);
+// What to say of an access that goes beyond the workspace, nothing of other memory.
+std::string workspace_hint(const void* p);
 
 // --- launching
 // -------------------------------------------------------------------------------------------------------

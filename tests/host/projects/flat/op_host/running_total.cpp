@@ -1,4 +1,6 @@
 // y[i] = x[0] + … + x[i], by blocks that read one another's results in the workspace.
+#include <err_msg.h>  // from base, as CANN's headers of logging have it
+
 #include "common/util/error_manager/error_manager.h"
 #include "register/op_def_registry.h"
 #include "register/tilingdata_base.h"
@@ -26,7 +28,10 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
     context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
     context->SetBlockDim(4);
-    return AddWorkspace(context, CeilAlign(4 * sizeof(float), 32)) ? ge::GRAPH_SUCCESS : ge::GRAPH_FAILED;
+    const size_t of_system =
+        platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
+    return AddWorkspace(context, of_system + CeilAlign(4 * sizeof(float), 32)) ? ge::GRAPH_SUCCESS
+                                                                               : ge::GRAPH_FAILED;
 }
 }  // namespace optiling
 

@@ -45,7 +45,9 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     ge::TypeUtils::GetDataTypeLength(context->GetInputDesc(0)->GetDataType(), size);
     context->SetTilingKey(size);
     context->SetBlockDim(context->GetCompileInfo<CompileInfo>()->cores == 48 ? 2 : 1);
-    context->GetWorkspaceSizes(1)[0] = 1024 + sizeof(float) * tiling.get_total();
+    const size_t of_system =
+        platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
+    context->GetWorkspaceSizes(1)[0] = of_system + sizeof(float) * tiling.get_total();
     gert::TilingData* raw = context->GetRawTilingData();
     if (size == sizeof(float)) {
         Keep(tiling, raw);

@@ -14,7 +14,12 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
     context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
     context->SetBlockDim(context->GetInputShape(0)->GetStorageShape().GetShapeSize() / 64);
-    context->GetWorkspaceSizes(1)[0] = 16 * 1024 * 1024 + 4096;
+    const size_t of_system = 16 * 1024 * 1024;
+    const size_t way = tiling.get_way();
+    context->GetWorkspaceSizes(1)[0] = way == 3   ? 4096
+                                       : way == 4 ? of_system
+                                       : way == 5 ? 0
+                                                  : of_system + 4096;
     return ge::GRAPH_SUCCESS;
 }
 }  // namespace optiling

@@ -54,6 +54,7 @@ ASCENDC_MATH(FasterGeluV2, in_order, detail::faster_gelu_v2_op(), , bool highPer
 template <typename T, bool isReuseSource = false>
 void Swish(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t dataSize,
            const detail::Same<T> scalarValue, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "Swish is for half and float");
     const detail::Wide<T> beta = scalarValue;
     detail::unary_math("Swish", where, dst, src, dataSize,
                        [beta](detail::Wide<T> a) { return a / (1 + std::exp(-beta * a)); });
@@ -61,6 +62,7 @@ void Swish(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t dataSi
 template <typename T, bool isReuseSource = false>
 void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
             const float& scalarValue, uint32_t calCount, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "SwiGLU is for half and float");
     detail::on_count<detail::Overlap::refused>(
         "SwiGLU", where, calCount, dst,
         [scalarValue](float a, float b) { return a * b / (1 + std::exp(-scalarValue * b)); }, src0, src1);
@@ -83,6 +85,7 @@ void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTe
 template <typename T, bool isReuseSource = false>
 void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
            uint32_t calCount, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "GeGLU is for half and float");
     detail::on_count<detail::Overlap::refused>(
         "GeGLU", where, calCount, dst, [](float a, float b) { return a * detail::gelu_op()(b); }, src0, src1);
 }
@@ -104,6 +107,7 @@ void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTen
 template <typename T, bool isReuseSource = false>
 void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
            const uint32_t calCount, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, bfloat16_t, float>, "ReGlu is for half, bfloat16_t and float");
     detail::on_count<detail::Overlap::refused>(
         "ReGlu", where, calCount, dst, [](float a, float b) { return a * detail::relu_op()(b); }, src0, src1);
 }

@@ -152,32 +152,32 @@ struct hypot_op {
 }  // namespace detail
 
 #define ASCENDC_HYPOT(Name, T) ASCENDC_ONLY_DAV3510(Name, T, "use Mul, Add and Sqrt")
-#define ASCENDC_MATH2(Name, op, ELEMENTS, ...)                                                           \
-    template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
-              const LocalTensor<uint8_t>& space, const uint32_t calCount, Where where = Where()) {       \
-        ELEMENTS(Name, T);                                                                               \
-        detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, calCount, where);                   \
-        detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);       \
-    }                                                                                                    \
-    template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
-              const LocalTensor<uint8_t>& space, Where where = Where()) {                                \
-        ELEMENTS(Name, T);                                                                               \
-        detail::require_space<T>(#Name, space, {&dst, &src0, &src1}, src0.GetSize(), where);             \
-        detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1); \
-    }                                                                                                    \
-    template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
-              const uint32_t calCount, Where where = Where()) {                                          \
-        ELEMENTS(Name, T);                                                                               \
-        detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);       \
-    }                                                                                                    \
-    template <typename T, bool isReuseSource = false __VA_ARGS__>                                        \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,         \
-              Where where = Where()) {                                                                   \
-        ELEMENTS(Name, T);                                                                               \
-        detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1); \
+#define ASCENDC_MATH2(Name, op, ELEMENTS, ...)                                                              \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const LocalTensor<uint8_t>& space, const uint32_t calCount, Where where = Where()) {          \
+        ELEMENTS(Name, T);                                                                                  \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src0, &src1}, calCount, where);       \
+        detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);          \
+    }                                                                                                       \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const LocalTensor<uint8_t>& space, Where where = Where()) {                                   \
+        ELEMENTS(Name, T);                                                                                  \
+        detail::require_space<T, isReuseSource>(#Name, space, {&dst, &src0, &src1}, src0.GetSize(), where); \
+        detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1);    \
+    }                                                                                                       \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const uint32_t calCount, Where where = Where()) {                                             \
+        ELEMENTS(Name, T);                                                                                  \
+        detail::on_count<detail::Overlap::refused>(#Name, where, calCount, dst, op(), src0, src1);          \
+    }                                                                                                       \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              Where where = Where()) {                                                                      \
+        ELEMENTS(Name, T);                                                                                  \
+        detail::on_count<detail::Overlap::refused>(#Name, where, src0.GetSize(), dst, op(), src0, src1);    \
     }
 ASCENDC_MATH2(Power, detail::power_op, ASCENDC_RELU, , const PowerConfig& config = detail::default_Power)
 ASCENDC_MATH2(Fmod, detail::fmod_op, ASCENDC_FLOATS, , const FmodConfig& config = detail::default_Fmod)

@@ -19,6 +19,15 @@ using Matmul = MatmulClient<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack,
 #endif
 
 namespace detail {
+// On dav-2201 requests to the cube core go through the system's part of the workspace.
+inline void require_system_workspace(const char* api) {
+    const auto& block = ascendc_host::current();
+    if (__NPU_ARCH__ == 3510 || block.argument_count == 0) return;
+    if (block.arguments[block.argument_count - 1].bytes >= ascendc_host::system_workspace) return;
+    ascendc_host::fail(block, block.where,
+                       std::string(api) + ": the system's part of the workspace is missing" +
+                           ascendc_host::workspace_hint(ascendc_host::user_workspace(nullptr, 0)));
+}
 inline void register_objects(TPipe*) {}
 template <typename Object>
 void register_objects(TPipe*, Object&) {}  // initialized later, with Init
@@ -64,6 +73,7 @@ using AscendC::MM_CFG_BB;
 #define REGIST_MATMUL_OBJ(pipe, workspace, ...) ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
 #else
 #define REGIST_MATMUL_OBJ(pipe, workspace, ...)                          \
+    ::AscendC::detail::require_system_workspace("REGIST_MATMUL_OBJ");    \
     if (::ascendc_host::ask_core() == ::ascendc_host::Core::aic) return; \
     ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
 #endif

@@ -19,6 +19,7 @@ struct SumParams {
 template <typename T, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false>
 void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SumParams& params,
          Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "Sum is for half and float");
     ascendc_host::enter(where);
     T* to = detail::vector_operand(dst, uint64_t(params.outter) * sizeof(T), "Sum", "dst", where);
     const T* all = src.use(uint64_t(params.outter) * params.inner, "Sum", "src", where);
@@ -46,6 +47,7 @@ template <typename T, typename accType = T, bool isReuseSource = false, bool isB
           int32_t reduceDim = -1>
 void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const MeanParams& params,
           Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "Mean is for half and float");
     Sum(dst, src, SumParams{params.outter, params.inner, params.n}, where);
     T* to = dst.use(params.outter, "Mean", "dst", where);
     for (uint32_t row = 0; row < params.outter; ++row)

@@ -46,11 +46,14 @@ void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const LocalTensor
 }
 template <typename T, bool isFullSort>
 void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index,
-          LocalTensor<T>&, const int32_t repeatTime, Where where = Where()) {
+          LocalTensor<T>& tmp, const int32_t repeatTime, Where where = Where()) {
     Sort32(dst, concat, index, repeatTime, where);
     if (!isFullSort) return;
-    auto* all = reinterpret_cast<detail::Scored<T>*>(
-        dst.use_bytes(uint64_t(repeatTime) * 32 * 8, "Sort", "dst", where));
+    // A device merges from there: GetSortTmpSize says its size.
+    const uint64_t bytes = uint64_t(repeatTime) * 32 * 8;
+    const T* space = detail::vector_operand(tmp, bytes, "Sort", "tmp", where);
+    ascendc_host::require_apart("Sort", {"tmp", space, bytes}, {"dst", dst.bytes(), bytes}, where);
+    auto* all = reinterpret_cast<detail::Scored<T>*>(dst.use_bytes(bytes, "Sort", "dst", where));
     std::stable_sort(all, all + repeatTime * 32,
                      [](const auto& a, const auto& b) { return a.score > b.score; });
 }
