@@ -68,7 +68,7 @@ def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad and not program.operators
     says = finding.kind == "value of gradients" or re.search(
-        r"broadcast|[Ss]ize|shape|Dimension", finding.message[:300]
+        r"broadcast|[Ss]ize|shape|[Dd]imension", finding.message[:300]
     )
     if not captures or not says or all(node.targets for node in program.nodes):
         return False

@@ -155,10 +155,10 @@ class _PackagedOperator:
         shape, dtype = spec
         return make(shape, dtype=getattr(self.dtypes, dtype) if isinstance(dtype, str) else self.numbered_dtype(dtype))
 
-    def infer(self, *inputs: Any, **given: Any) -> list[Any]:
+    def infer(self, /, *inputs: Any, **given: Any) -> list[Any]:
         return self.allocated(inputs, self.specs(inputs, self.attrs(given)), self.meta)
 
-    def run(self, *inputs: Any, **given: Any) -> Any:
+    def run(self, /, *inputs: Any, **given: Any) -> Any:
         attrs = self.attrs(given)
         specs = self.specs(inputs, attrs)
         outputs = self.allocated(inputs, specs, self.memory)
@@ -184,7 +184,7 @@ class _PackagedOperator:
         except Exception as error:
             raise HostRuntimeError(f"{type(error).__name__}: {error}") from error
 
-    def run_python(self, *inputs: Any, **given: Any) -> Any:
+    def run_python(self, /, *inputs: Any, **given: Any) -> Any:
         assert self.python is not None
         results = self.python(inputs, self.attrs(given))
         for output, result in zip(self.outputs, results, strict=True):

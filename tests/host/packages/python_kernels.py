@@ -16,6 +16,10 @@ def remainder_of_float(x, *, factor, more):
     return x + (factor - 0.1) * 1e9 + sum(more)
 
 
+def names_of_rules(x, **attrs):
+    return x * attrs["self"] + attrs["keyset"] * 10 + attrs["meta_outputs"] * 100
+
+
 def broken(x):
     raise ValueError(f"no such luck with {tuple(x.shape)}")
 
