@@ -294,7 +294,8 @@ def test_attrs_have_names_that_rules_of_calls_leave_free(package: Path) -> None:
         package,
         """
         import ascend_graph
-        ascend_graph.register_op("NamesOfRules", shape="x[*s] -> y[*s]", backward=lambda ctx, grad: grad * 5, batch=("*s",))
+        shape, batch = "x[*s] -> y[*s]", ("*s",)
+        ascend_graph.register_op("NamesOfRules", shape=shape, backward=lambda ctx, grad: grad * 5, batch=batch)
         op = torch.ops.ascend.names_of_rules
         attrs = {"self_": 2, "keyset_": 3, "meta_outputs_": 4}
         for backend in (torchair.get_npu_backend(), "npugraph_ex", "eager"):
