@@ -88,7 +88,7 @@ class _Call:
     def run(self, overload: Any, tensors: Sequence[torch.Tensor]) -> Any:
         """Call the operator's kernel below autograd."""
         args = rebuild(self.args, self.slots, tensors)
-        return overload.redispatch(self.keyset & torch._C._after_autograd_keyset, *args, **self.kwargs)
+        return overload._handle.redispatch_boxed(self.keyset & torch._C._after_autograd_keyset, *args, **self.kwargs)
 
     def output(self, tensors: Sequence[Any]) -> Any:
         """Rebuild the operator's output from the tensors that the Function returned."""

@@ -68,6 +68,9 @@ ATTR_KINDS = MappingProxyType(
 
 _GE_NUMBERS = frozenset(map(int, DataType))
 
+#: Parameters of the functions that get a call's keywords, of PyTorch's fake tensors and vmap, and of TorchAir's converters.
+RULES_OWN = frozenset({"self", "keyset", "meta_outputs"})
+
 #: Reserved words of torch's schema language (most of Python's keywords): such a name gets an underscore.
 _RESERVED = frozenset(keyword.kwlist) - {
     "async",
@@ -189,7 +192,8 @@ def operator_schema(
         arguments.append(_input(prototype, index, unique, number))
     for attr in prototype.attrs:
         as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
-        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs))
+        chosen = f"{attr.name}_" if attr.name in RULES_OWN else attr.name
+        arguments.append(_attr(prototype, attr, _unique(op_type, chosen, taken), as_torchs=as_torchs))
     in_place = prototype.in_place
     returns = tuple([p for p in prototype.outputs if p.name not in in_place])
     for output in returns:

@@ -91,8 +91,20 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def advice_on(check: str, message: str) -> str:
-    """Return the advice for a failed check with this message; empty for an unknown check."""
+#: Of values that differ in a check other than ``repeats``, where that failed, too.
+UNSTEADY = "results that differ from call to call: correct what the check repeats says first"
+
+
+def advice_on(check: str, message: str, unsteady: bool = False) -> str:
+    """Return the advice for a failed check with this message; empty for an unknown check.
+
+    Args:
+        check: The check that failed.
+        message: What it says.
+        unsteady: Whether the check ``repeats`` failed for the same operator.
+    """
+    if unsteady and check != "repeats" and "elements differ" in message:
+        return UNSTEADY
     found = (text for name, pattern, text in SPECIFIC if name == check and re.search(pattern, message))
     return next(found, ADVICE.get(check, ""))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -85,11 +85,13 @@ class CheckResult:
     #: Smallest call that shows the violation.
     sample: str = ""
     seconds: float = 0.0
+    #: True if the check ``repeats`` of the same report failed: no value of the operator's can be compared.
+    unsteady: bool = False
 
     @property
     def advice(self) -> str:
         """The most frequent cause of a failure of this check, and what to write; empty if it did not fail."""
-        return advice_on(self.check, self.message) if self.state is CheckState.FAILED else ""
+        return advice_on(self.check, self.message, self.unsteady) if self.state is CheckState.FAILED else ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,10 @@ class CheckReport:
     notes: tuple[str, ...] = ()
     #: Coverage of each attr's values by the calls.
     attrs: tuple[AttrCoverage, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(o.check == "repeats" and o.state is CheckState.FAILED for o in self.outcomes):
+            object.__setattr__(self, "outcomes", tuple(replace(o, unsteady=True) for o in self.outcomes))
 
     @property
     def ok(self) -> bool:

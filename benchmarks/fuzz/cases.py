@@ -87,9 +87,12 @@ class _Case:
         return feed.format(name) if len(self.inputs[-1].sizes) or "shape" not in feed else name
 
     def parts(self, spec: InputSpec) -> str:
-        """Return a list that is empty, or whose length is a size."""
+        """Return a list that is empty, or whose length is a size; of one tensor where another list has the same sizes."""
         if self.wide.random() < 0.3:
             return "[]"
+        own = {dim for dim in spec.dims if dim.endswith("[i]")}
+        if any(own & {*other.dims} for other in self.op.inputs if other.name != spec.name):
+            return f"[{self.tensor(spec)}]"  # each part has the size of the first
         whole = self.tensor(replace(spec, dims=(f"u{len(self.inputs)}", *spec.dims)))
         return f"list({whole}.unbind(0))"
 

@@ -25,6 +25,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"required parameter '(?P<name>\w+)' is null\s+arguments: .*\b(?P=name)=\[\]", "an empty list is a null pointer, which the function refuses where the list is required"),
     (r"node \w+ \((?P<op>\w+)\): \w+ is (?P<dtype>DOUBLE|BF16); expected FLOAT", "GE's {op} has no {dtype}"),
     (r"depends on a symbolic size, and an attr of a GE node is fixed", "an attr that is a symbolic size, which a GE graph cannot hold"),
+    (r"AssertionError: ge_outputs must be list or a tuple\.\s+While executing %sym_float", "TorchAir has no converter for torch.sym_float"),
     (r"ValueError: unable to parse expression: unsupported (binOP|function)", "TorchAir has no form for the expression of a size"),
     (r"AssertionError: Inputs data type mismatch \d+ vs\. \d+\s+While executing %eq", "TorchAir compares no tensors of two dtypes (aten.eq.Tensor)"),
     (r"mutable TensorLists with negation inputs.*aten::_foreach_copy_", "npugraph_ex copies later inputs into earlier ones, and PyTorch's copy of lists takes none by its negation"),

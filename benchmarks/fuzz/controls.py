@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz.findings import FuzzFinding
-from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
+from benchmarks.fuzz.programs import FuzzProgram, ProgramLine, make_arguments
 
 TANH = re.compile(r"""approximate=['"]tanh['"]""")
 
@@ -58,6 +58,15 @@ def _found(program: FuzzProgram, mode: str) -> FuzzFinding | None:
     except RuntimeError as error:
         return FuzzFinding(f"program {program.seed}", mode, "no control", str(error))
     return run_mode(program, mode, expected)[1]
+
+
+def calls_operators(program: FuzzProgram) -> bool:
+    """Return whether graphs call the program's operators: they drop a call whose only results are empty lists."""
+    scope = program.scope()
+    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
+    exec("\n".join(node.line() for node in program.nodes), scope)
+    results = [scope[name] for node in program.nodes if "op0(" in node.text for name in node.targets]
+    return any(op.written for op in program.operators) or any(result != [] for result in results)
 
 
 def with_copied_outputs(program: FuzzProgram) -> FuzzProgram:

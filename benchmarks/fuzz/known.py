@@ -129,7 +129,7 @@ def _windows_case(layout: str) -> Case:
 def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether GE reads an input without its negative bit, in a program without registered operators.
 
-    The same program is right without the bit.
+    The same program is right, or has another known fault, without the bit.
     """
     plain = without_bits(program)
     values = finding.kind in ("value of outputs", "value of arguments")
@@ -137,7 +137,7 @@ def _bits(program: FuzzProgram, finding: FuzzFinding) -> bool:
     values |= finding.kind == "form of outputs" and "is_neg" in finding.message  # it lies in the input
     if finding.mode not in ("ge", "ge_dynamic") or not values or program.operators or plain == program:
         return False
-    return not is_right(program, finding.mode) and is_right(plain, finding.mode)
+    return not is_right(program, finding.mode) and is_explained(plain, finding)
 
 
 def _reordered_views(program: FuzzProgram, finding: FuzzFinding) -> bool:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from benchmarks.fuzz.controls import (
+    calls_operators,
     filled_from_inputs,
     is_explained,
     is_right,
@@ -67,7 +68,7 @@ def _slice_for_base(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.grad and not program.operators
     says = finding.kind == "value of gradients" or re.search(
-        r"broadcast|[Ss]ize|shape|Dimension", finding.message[:300]
+        r"broadcast|[Ss]ize|shape|[Dd]imension", finding.message[:300]
     )
     if not captures or not says or all(node.targets for node in program.nodes):
         return False
@@ -246,7 +247,7 @@ def _overwritten_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     The same program is right, or has another known fault, once it reads copies of its inputs.
     """
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic")
-    if not captures or program.operators or finding.kind != "value of earlier arguments":
+    if not captures or calls_operators(program) or finding.kind != "value of earlier arguments":
         return False
     return not is_right(program, finding.mode) and is_explained(with_copied_inputs(program), finding)
 

@@ -11,7 +11,7 @@ from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
 
 #: Lines whose GE node has an attr that is no short binary fraction.
-_ATTRS = re.compile(r"F\.(selu|leaky_relu)\(")
+_ATTRS = re.compile(r"F\.(selu|leaky_relu|scaled_dot_product_attention)\(")
 
 
 def _float_attr(program: FuzzProgram, finding: FuzzFinding) -> bool:

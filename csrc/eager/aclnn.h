@@ -246,6 +246,16 @@ struct Objects {
     }
 };
 
+// Numbers beyond the range of 32 bits are refused, not made infinite.
+inline bool float32_holds(double value) {
+    return std::isfinite(static_cast<float>(value)) || !std::isfinite(value);
+}
+inline float narrowed(const std::string& subject, double value) {
+    TORCH_CHECK(float32_holds(value), subject, " is ", value,
+                ", which float32 does not hold; expected -3.4028235e+38 to 3.4028235e+38, inf or nan");
+    return static_cast<float>(value);
+}
+
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
   public:
@@ -288,7 +298,8 @@ class Arguments {
     }
     // Schemas carry doubles, aclnn functions take floats.
     const aclFloatArray* add(at::ArrayRef<double> values) {
-        const c10::SmallVector<float, 16> floats(values.begin(), values.end());
+        c10::SmallVector<float, 16> floats;
+        for (const double value : values) floats.push_back(narrowed("a number of a list", value));
         return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()),
                    "aclCreateFloatArray");
     }
@@ -616,16 +627,6 @@ int64_t ranged(const char* name, int64_t value) {
         std::is_unsigned_v<T> && sizeof(T) == 8 ? 0 : static_cast<int64_t>(std::numeric_limits<T>::min()),
         " or more, as the aclnn function's parameter of ", 8 * sizeof(T), " bits holds");
     return value;
-}
-
-// Numbers beyond the range of 32 bits are refused, not made infinite.
-inline bool float32_holds(double value) {
-    return std::isfinite(static_cast<float>(value)) || !std::isfinite(value);
-}
-inline float narrowed(const std::string& subject, double value) {
-    TORCH_CHECK(float32_holds(value), subject, " is ", value,
-                ", which float32 does not hold; expected -3.4028235e+38 to 3.4028235e+38, inf or nan");
-    return static_cast<float>(value);
 }
 
 // Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.

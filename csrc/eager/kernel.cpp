@@ -544,8 +544,11 @@ class Kernel : public c10::OperatorKernel {
                 return see(value.toStringView());
             case Kind::kInts:
                 return see(at::IntArrayRef(value.toIntVector()));
-            case Kind::kFloats:
-                return see(at::ArrayRef<double>(value.toDoubleVector()));
+            case Kind::kFloats: {
+                const std::vector<double> numbers = value.toDoubleVector();
+                for (const double number : numbers) narrowed(number);  // an aclFloatArray has 32 bits
+                return see(at::ArrayRef<double>(numbers));
+            }
             case Kind::kBools:
                 return see(value.toBoolList());
             case Kind::kDtype:

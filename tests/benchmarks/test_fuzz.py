@@ -19,6 +19,7 @@ from benchmarks.fuzz.arrangements import ARRANGEMENTS, recomputed
 from benchmarks.fuzz.cases import generate_case
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.check import judge, run_mode
+from benchmarks.fuzz.controls import calls_operators
 from benchmarks.fuzz.deploy import reference_function
 from benchmarks.fuzz.findings import FuzzFinding, pattern_of
 from benchmarks.fuzz.generate import LINES, generate, generate_line
@@ -317,6 +318,26 @@ def test_an_overwritten_input_of_booleans_is_recognized() -> None:
     assert known_fault(made, finding) == "view-of-first-input"
 
 
+def test_a_call_whose_only_results_are_empty_lists_is_in_no_graph() -> None:
+    """An input of such a program is overwritten as one of a program of ATen operators alone."""
+    dropped = generate_case(62010017)
+    assert "[]" in dropped.source()
+    assert not calls_operators(dropped)
+    assert calls_operators(generate_case(62010018))
+
+
+def test_the_bits_of_an_input_are_recognized_next_to_another_fault() -> None:
+    prepare()
+    written = (("{0}.mul_({0})", ("x0",), ()), ("{0}[1:]", ("x0",), ("v0",)))
+    lines = (*written, ("torch.sin({0})", ("x1",), ("v1",)))
+    made = program(*lines, outputs=("v1", "v0"), inputs=2)
+    inputs = (made.inputs[0], replace(made.inputs[1], layout="negated"))
+    made = replace(made, inputs=inputs, sizes=({"a": 3}, {"a": 5}))
+    finding = run_mode(made, "ge_dynamic", cpu_results(made))[1]
+    assert finding is not None
+    assert known_fault(made, finding) == "bits-of-inputs"
+
+
 def test_a_control_may_differ_as_pytorchs_own_tracing_does() -> None:
     prepare()
     lines = (
@@ -411,6 +432,8 @@ def test_variations_hold_what_they_promise() -> None:
     assert {"Scalar", "int?", "SymInt[]"} <= {a.schema_type for op in ops for a in op.attrs}
     assert any(a.schema_default not in (None, a.default) for op in ops for a in op.attrs)
     assert any("unbind(0)" in case.source() for case in cases)
+    # Parts of one tensor have one size, and another list with the same sizes may have other ones.
+    assert "unbind(0)" not in generate_case(61310029).source()
     assert any(0 in sizes.values() for case in cases for sizes in case.sizes)
     assert all(from_json(to_json(case)) == case for case in cases)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from ascend_graph.checks.advice import ADVICE, SPECIFIC, advice_on, excluding
+from ascend_graph.checks.advice import ADVICE, SPECIFIC, UNSTEADY, advice_on, excluding
 from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.checks.opcheck import ALONE, CHECKS
 from ascend_graph.checks.report import CheckReport, CheckResult, CheckState, junit
@@ -41,6 +41,17 @@ def test_advice_on_a_message_says_what_to_write() -> None:
 )
 def test_advice_fits_the_rule_that_was_broken(message: str, advice: str) -> None:
     assert advice in advice_on("runs", message)
+
+
+def test_where_calls_do_not_repeat_no_other_cause_of_values_is_named() -> None:
+    differ = "tensors with gaps: return 0: 1 of 2 elements differ, the first at [0] is 1.0, not 2.0"
+    failed = [CheckResult(name, CheckState.FAILED, message=differ) for name in ("repeats", "layout", "npugraph_ex")]
+    shape = CheckResult("meta", CheckState.FAILED, message="return 0 has the shape (2,), not (3,)")
+    report = CheckReport("op", (*failed, shape))
+    assert [o.advice for o in report.failures] == [ADVICE["repeats"], UNSTEADY, UNSTEADY, ADVICE["meta"]]
+    assert Message("", UNSTEADY, raised=True).says_what_to_write()
+    steady = CheckReport("op", (*failed[1:], shape))
+    assert [o.advice for o in steady.failures] == [ADVICE["layout"], ADVICE["npugraph_ex"], ADVICE["meta"]]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,9 @@ def check_lists(recording: Any, call: Any) -> None:
     assert recording.given()[1][1:6] == [[1.5], [], None, [], []]
     with pytest.raises((EagerArgumentError, RuntimeError), match="aclnnDcLists has nothing for"):
         call(x, [], counts=[], unused=[1])
+    with pytest.raises((EagerArgumentError, RuntimeError), match="1e\\+300.*float32"):
+        call(x, [], [0.5, 1e300], counts=[])
+    call(x, [], [float("inf")], counts=[])
 
 
 def test_lists_of_scalars_and_values_of_inputs_and_host_memory_of_every_type(recording: Any) -> None:

@@ -275,7 +275,7 @@ def test_other_names_of_dtypes_are_answered_with_the_languages(name: str, instea
             "xs[i][n[i]], ys[j][n[j]] -> z[sum(n)]",
             {"xs": [(2,)], "ys": [(3,), (4,)]},
             {},
-            r"is 2 by ys\[j\]\[0\] \(j = 0\)",
+            r"is 2 by xs\[i\]\[0\] \(j = 0\)",
         ),
         ("xs[i][n] -> z[n]", {"xs": [(2,), (3,)]}, {}, r"dimension n is 2 by xs\[i\]\[0\] \(i = 1\)"),
         ("x[n] -> ys[i < k][n]", {"x": (2,)}, {"k": 10**9}, "would have 1000000000 tensors"),

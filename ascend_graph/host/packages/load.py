@@ -22,6 +22,7 @@ from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_ki
 from ascend_graph.host.packages.python_kernels import (
     PythonOperator,
     check_dtype,
+    held_default,
     python_operator,
     references,
     write_results,
@@ -122,7 +123,7 @@ class _PackagedOperator:
         self.meta, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
         self.package, self.op_type, self.python = package, prototype.op_type, python
         self.outputs, self.sources = prototype.outputs, output_sources(prototype)
-        self.defaults = {a.name: a.default for a in prototype.attrs}
+        self.defaults = {a.name: held_default(a) for a in prototype.attrs}
         self.required = frozenset(a.name for a in prototype.attrs if a.required)
         self.kinds = kernel_kinds(prototype)
         self.specs_of = output_specs(package, prototype)
@@ -154,10 +155,10 @@ class _PackagedOperator:
         shape, dtype = spec
         return make(shape, dtype=getattr(self.dtypes, dtype) if isinstance(dtype, str) else self.numbered_dtype(dtype))
 
-    def infer(self, *inputs: Any, **given: Any) -> list[Any]:
+    def infer(self, /, *inputs: Any, **given: Any) -> list[Any]:
         return self.allocated(inputs, self.specs(inputs, self.attrs(given)), self.meta)
 
-    def run(self, *inputs: Any, **given: Any) -> Any:
+    def run(self, /, *inputs: Any, **given: Any) -> Any:
         attrs = self.attrs(given)
         specs = self.specs(inputs, attrs)
         outputs = self.allocated(inputs, specs, self.memory)
@@ -183,7 +184,7 @@ class _PackagedOperator:
         except Exception as error:
             raise HostRuntimeError(f"{type(error).__name__}: {error}") from error
 
-    def run_python(self, *inputs: Any, **given: Any) -> Any:
+    def run_python(self, /, *inputs: Any, **given: Any) -> Any:
         assert self.python is not None
         results = self.python(inputs, self.attrs(given))
         for output, result in zip(self.outputs, results, strict=True):

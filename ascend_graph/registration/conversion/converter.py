@@ -45,8 +45,13 @@ def make_converter(binding: Binding) -> ConverterFunction:
 
 
 def _check_names(binding: Binding) -> None:
-    """Raise if the name that a node gives a tensor of a list is that of another input or output."""
+    """Raise if the name that a node gives a tensor of a list is that of another input or output, or TorchAir has one's own."""
     prototype = binding.prototype
+    if any(a.kwarg_only and a.name == "meta_outputs" for a in binding.schema.arguments):
+        raise ConversionError(
+            f"{binding.schema.qualified_name}: TorchAir puts the results of a node in the place of an argument with the keyword "
+            "meta_outputs; rename it in the schema, or take it out of the keyword-only ones"
+        )
     for parameters in (prototype.inputs, prototype.outputs):
         for one in parameters:
             if one.kind is not ParameterKind.DYNAMIC:

@@ -50,7 +50,7 @@ def _plain_kernel(overload: Any, below: torch._C.DispatchKeySet) -> Callable[...
         given = dict(zip(names, args, strict=False)) | kwargs
         plain = {name: _plain(value) for name, value in given.items()}
         positional = [plain.pop(name) for name in names[: len(args)]]
-        made = overload.redispatch(keyset & below, *positional, **plain)
+        made = overload._handle.redispatch_boxed(keyset & below, *positional, **plain)
         plain |= dict(zip(names, positional, strict=False))
         for name in written & given.keys():
             for target, value in zip(_listed(given[name]), _listed(plain[name]), strict=True):

@@ -256,7 +256,9 @@ class Patterns(Scope[T]):
     def element_slot(self, name: str) -> int:
         """Return the slot of a dimension or group that differs per tensor, for the tensor being matched."""
         if name not in self.elements:
-            self.elements[name] = self.new_slot()
+            slot = self.elements[name] = self.new_slot()
+            if (earlier := self.slots.get(name)) in self.origin:
+                self.origin[slot] = self.origin[earlier]
         return self.elements[name]
 
     def list_pattern(self, step: Match, pattern: InputPattern) -> Binder:
@@ -271,6 +273,8 @@ class Patterns(Scope[T]):
         for element, scratch in self.elements.items():
             if element not in self.slots:
                 self.slots[element] = self.new_slot()
+                if scratch in self.origin:
+                    self.origin[self.slots[element]] = self.origin[scratch]
             vectors.append((self.slots[element], scratch))
             self.bound.add(self.slots[element])
 

@@ -12,6 +12,14 @@ def scaled_sum(xs, bias, *, scale, axes, mode):
     return total.sum(axes), total.argmax()
 
 
+def remainder_of_float(x, *, factor, more):
+    return x + (factor - 0.1) * 1e9 + sum(more)
+
+
+def names_of_rules(x, **attrs):
+    return x * attrs["self"] + attrs["keyset"] * 10 + attrs["meta_outputs"] * 100
+
+
 def broken(x):
     raise ValueError(f"no such luck with {tuple(x.shape)}")
 

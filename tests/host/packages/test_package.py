@@ -45,6 +45,19 @@ REG_OP(Accumulated)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OUTPUT(acc, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(Accumulated)
+REG_OP(RemainderOfFloat)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(factor, Float, 0.1)
+    .ATTR(more, ListFloat, {})
+    .OP_END_FACTORY_REG(RemainderOfFloat)
+REG_OP(NamesOfRules)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(self, Int, 1)
+    .ATTR(keyset, Int, 1)
+    .ATTR(meta_outputs, Int, 1)
+    .OP_END_FACTORY_REG(NamesOfRules)
 REG_OP(Broken)
     .INPUT(x, TensorType({DT_FLOAT}))
     .OUTPUT(y, TensorType({DT_FLOAT}))
@@ -114,6 +127,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "ScaledSum": python_kernels.scaled_sum,
             "Accumulate": python_kernels.accumulate,
             "Accumulated": python_kernels.accumulated,
+            "RemainderOfFloat": python_kernels.remainder_of_float,
+            "NamesOfRules": python_kernels.names_of_rules,
             "Broken": python_kernels.broken,
             "WrongCount": python_kernels.wrong_count,
             "DerivedCube": python_kernels.derived_cube,
@@ -246,6 +261,65 @@ def test_a_python_kernel_differentiates(package: Path) -> None:
     )
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout.splitlines() == ["[3.0, 24.0]"] * 3 + ["[3.0, 24.0] False"]
+
+
+def test_a_float_attr_has_32_bits_in_every_mode(package: Path) -> None:
+    """Its function takes a double, of which a device keeps a float: so do GE graphs."""
+    result = run(
+        package,
+        """
+        import ascend_graph
+        ascend_graph.register_op("RemainderOfFloat", shape="x[*s] -> y[*s]")
+        op = torch.ops.ascend.remainder_of_float
+        call = lambda x: op(x) + op(x, factor=0.1, more=[0.5])
+        x = torch.zeros(1).npu()
+        for backend in (torchair.get_npu_backend(), "npugraph_ex", "eager"):
+            torch._dynamo.reset()
+            print([round(n, 2) for n in (op(x).item(), torch.compile(call, backend=backend)(x).item())])
+        try:
+            op(x, more=[1e39])
+        except ascend_graph.AscendGraphError as error:
+            print(error)
+        """,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    *modes, refusal = result.stdout.splitlines()
+    assert modes == ["[1.49, 3.48]"] * 3
+    assert "1e+39 does not fit a parameter of aclnnRemainderOfFloat; expected a number that float32 holds" in refusal
+
+
+def test_attrs_have_names_that_rules_of_calls_leave_free(package: Path) -> None:
+    """TorchAir gave a converter the results of its node for an attr ``meta_outputs``, silently."""
+    result = run(
+        package,
+        """
+        import ascend_graph
+        shape, batch = "x[*s] -> y[*s]", ("*s",)
+        ascend_graph.register_op("NamesOfRules", shape=shape, backward=lambda ctx, grad: grad * 5, batch=batch)
+        op = torch.ops.ascend.names_of_rules
+        attrs = {"self_": 2, "keyset_": 3, "meta_outputs_": 4}
+        for backend in (torchair.get_npu_backend(), "npugraph_ex", "eager"):
+            torch._dynamo.reset()
+            x = torch.ones(1).npu().requires_grad_()
+            y = torch.compile(lambda x: op(x, **attrs), backend=backend)(x)
+            y.sum().backward()
+            print(y.tolist(), x.grad.tolist())
+        print(torch.vmap(lambda x: op(x, **attrs))(torch.ones(1, 1).npu()).tolist())
+
+        library = torch.library.Library("names", "DEF")
+        library.define("rules(Tensor x, *, int self=1, int keyset=1, int meta_outputs=1) -> Tensor")
+        library.impl("rules", lambda x, **attrs: x, "PrivateUse1")
+        try:
+            ascend_graph.register_op("NamesOfRules", eager=torch.ops.names.rules, shape="x[*s] -> y[*s]")
+        except ascend_graph.AscendGraphError as error:
+            print(error)
+        """,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    *modes, mapped, refusal = result.stdout.splitlines()
+    assert modes == ["[432.0] [5.0]"] * 3
+    assert mapped == "[[432.0]]"
+    assert "in the place of an argument with the keyword meta_outputs; rename it in the schema" in refusal
 
 
 ACLNN = """
