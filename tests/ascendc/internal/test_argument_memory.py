@@ -39,6 +39,17 @@ extern "C" __global__ __aicore__ void written(GM_ADDR x, GM_ADDR y, uint32_t cou
     to.SetGlobalBuffer((__gm__ int32_t*)x, 3);
     AscendC::DataCopy(to, local, count);
 }
+extern "C" __global__ __aicore__ void whole(GM_ADDR x, GM_ADDR y, uint32_t written) {
+    AscendC::TPipe pipe;
+    AscendC::TBuf<> buffer;
+    pipe.InitBuffer(buffer, 64);
+    const auto local = buffer.Get<int32_t>();
+    AscendC::GlobalTensor<int32_t> from, to;
+    from.SetGlobalBuffer((__gm__ int32_t*)x);
+    to.SetGlobalBuffer((__gm__ int32_t*)(written != 0 ? x : y));
+    AscendC::DataCopy(local, from, 16);
+    AscendC::DataCopy(to, local, 16);
+}
 extern "C" __global__ __aicore__ void before(GM_ADDR from) {
     AscendC::GlobalTensor<int32_t> x;
     x.SetGlobalBuffer((__gm__ int32_t*)from, 16);
@@ -111,6 +122,19 @@ def test_a_block_that_begins_in_a_tensor_is_read_to_its_end(library: ctypes.CDLL
     assert launch(library, "blocks", 1, x, y, 16) == 0, tools.message()
     assert y[:11].tolist() == [*range(11)]
     assert set(y[11:].view(np.uint32).tolist()) == {0xA5A5A5A5}
+
+
+@pytest.mark.parametrize(("written", "status"), [(0, 0), (1, 507015)])
+def test_a_tile_that_is_copied_whole_is_read_on_in_the_allocation_and_not_written(
+    library: ctypes.CDLL, tools: Toolkit, written: int, status: int
+) -> None:
+    """What is read there is another tensor's, which harms nobody."""
+    x, y = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    library.know(x.ctypes.data, 4 * 8)
+    assert launch(library, "whole", 1, x, y, written) == status, tools.message()
+    assert y.tolist() == (x.tolist() if status == 0 else [0] * 16)
+    if status != 0:
+        assert "DataCopy: out of bounds: bytes 0 to 64 of dst" in tools.message()
 
 
 @pytest.mark.parametrize(("known", "count"), [(8, 16), (7, 16)])

@@ -4,6 +4,7 @@
 #define ASCENDC_HOST_BASIC_API_TENSOR_H
 
 #include <cstdio>
+#include <cstring>
 
 #include "ascendc_host/basic_api/enums.h"
 #include "ascendc_host/internal/pipes.h"
@@ -337,7 +338,10 @@ class GlobalTensor {
         size_ = size;
         // A device does not keep to the size that is given here. It bounds what the kernel does all the same
         // where the kernel's own argument is not known.
-        if (size != 0 && !is_argument_) limit_ = std::min(limit_, ascendc_host::bytes_of<T>(size));
+        if (size == 0) return;
+        const uint64_t given = ascendc_host::bytes_of<T>(size);
+        copied_ = std::min(copied_, is_argument_ ? std::max(limit_, given) : given);
+        if (!is_argument_) limit_ = copied_;
     }
     void SetGlobalBuffer(__gm__ T* buffer) {
         data_ = buffer;
@@ -345,7 +349,8 @@ class GlobalTensor {
         at_ = 0;
         allocation_ = buffer == nullptr ? 0 : ascendc_host::allocation_rest(buffer);
         // What lies behind a tensor that the kernel was given is another one's, in the same allocation or
-        // not.
+        // not. A device reads it, as of a last tile that is copied whole.
+        copied_ = allocation_;
         const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
         is_argument_ = argument != 0;
         limit_ = is_argument_ ? std::min(allocation_, argument) : allocation_;
@@ -378,6 +383,7 @@ class GlobalTensor {
         view.at_ = at_;
         view.limit_ = limit_;
         view.allocation_ = allocation_;
+        view.copied_ = copied_;
         view.is_argument_ = is_argument_;
         view.shape_ = shape_;
         return view;
@@ -392,7 +398,9 @@ class GlobalTensor {
                        const Where& where) const {
         const uint64_t begin = at_ + from;
         if (__builtin_expect(data_ == nullptr || begin > limit_ || bytes > limit_ - begin, 0)) {
-            explain(begin, bytes, api, name, where);
+            const bool is_copied = std::strcmp(name, "src") == 0 && begin <= copied_;
+            if (data_ == nullptr || !is_copied || bytes > copied_ - begin)
+                explain(begin, bytes, api, name, where);
         }
         uint8_t* const at = reinterpret_cast<uint8_t*>(data_) + begin;
         if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
@@ -450,6 +458,7 @@ class GlobalTensor {
     uint64_t size_ = 0;
     uint64_t at_ = 0;          // bytes from data_
     uint64_t limit_ = 0;       // bytes from data_ that may be touched
+    uint64_t copied_ = 0;      // bytes from data_ that copies may read
     uint64_t allocation_ = 0;  // bytes from data_ to the end of the allocation
     bool is_argument_ = false;
     ShapeOf shape_;
