@@ -18,6 +18,7 @@ from ascend_graph.inference.functions import isolation
 from ascend_graph.inference.functions.comparison import (
     agreement,
     input_with_more_dimensions,
+    isolated_agreement,
     needless_condition,
     size_of_its_own,
 )
@@ -554,7 +555,26 @@ def test_a_function_that_hangs_for_scalars_is_asked_without_them(monkeypatch: py
     monkeypatch.setattr(isolation, "ANSWER_LIMIT", 0.2)
     found = infer_from_function(function(hang))
     assert str(found.relation) == "x[*s, n] -> y[*s]"
-    assert found.notes == ("the function does not answer for a scalar in time",)
+    assert found.notes == ("the function does not answer a scalar x in time",)
+    assert not found.answers_all
+
+
+def test_a_function_that_hangs_where_one_input_has_more_dimensions_is_asked_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one that takes the number of dimensions of one from that of another, unsigned."""
+
+    def hang(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        x, w, _ = inputs
+        if len(w.shape) > len(x.shape):
+            time.sleep(60)
+        return x.shape, x.dtype
+
+    monkeypatch.setattr(isolation, "ANSWER_LIMIT", 0.2)
+    found = infer_from_function(function(hang))
+    assert str(found.relation) == "x[*s, n], w[*t] -> y[*s, n] where rank(x) >= rank(w)"
+    assert found.notes == ("the function does not answer w with more dimensions than x in time",)
+    assert not isolated_agreement(found.relation, function(hang), 40, seed=2).differing
 
 
 def test_a_scalar_that_is_set_is_one() -> None:

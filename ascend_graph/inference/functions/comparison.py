@@ -193,7 +193,8 @@ def isolated_agreement(relation: Relation, function: ShapeFunction, count: int, 
     Raises:
         InferenceError: The function ended the process, or did not answer in time.
     """
-    return in_fork(lambda asked, ask: agreement(relation, asked, count, seed=seed, ask=ask), function)
+    found, _ = in_fork(lambda asked, ask: agreement(relation, asked, count, seed=seed, ask=ask), function)
+    return found
 
 
 def answer_of_relation(

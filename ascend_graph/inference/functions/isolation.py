@@ -12,13 +12,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from ascend_graph.inference.functions.questions import HEAD
 from ascend_graph.inference.functions.wording import shown
 from ascend_graph.inference.results import InferenceError
+from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 
 #: Seconds that one answer may take.
@@ -31,48 +32,87 @@ _IDLE = bytes(4)
 T = TypeVar("T")
 
 
+#: Number of kinds of inputs that a function may leave without an answer.
+_MOST_UNASKED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Unasked:
+    """Inputs of which a function is not asked, for it does not answer."""
+
+    #: Position of an input that is a scalar, or has more dimensions than another.
+    position: int
+    other: int | None = None
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        rank, limit = _rank(inputs[self.position]), 0 if self.other is None else _rank(inputs[self.other])
+        if rank is None or limit is None:
+            return False
+        return rank == 0 if self.other is None else rank > limit
+
+    def text(self, prototype: OpPrototype) -> str:
+        name = prototype.inputs[self.position].name
+        if self.other is None:
+            return f"a scalar {name}"
+        return f"{name} with more dimensions than {prototype.inputs[self.other].name}"
+
+
 class UnansweredError(InferenceError):
-    """Error of a function that did not answer in time; ``scalars`` are the inputs that had no dimension."""
+    """Error of a function that did not answer in time, for the kinds of inputs in ``causes`` perhaps."""
 
-    def __init__(self, message: str, scalars: frozenset[int]) -> None:
+    def __init__(self, message: str, causes: Sequence[_Unasked]) -> None:
         super().__init__(message)
-        self.scalars = scalars
+        self.causes = causes
 
 
-def in_fork(work: Callable[[ShapeFunction, Callable[[bytes], None]], T], function: ShapeFunction) -> T:
-    """Run work with a function in a fork of this process, and again without scalars if it does not answer one.
+def in_fork(
+    work: Callable[[ShapeFunction, Callable[[bytes], None]], T], function: ShapeFunction
+) -> tuple[T, tuple[str, ...]]:
+    """Run work with a function in a fork of this process, and again without inputs that the function does not answer.
 
-    Many functions count down from the number of dimensions less one, which for a scalar has no end.
+    Many functions count down from the number of dimensions less one, or less that of another input, which has no end for
+    a scalar.
+
+    Returns:
+        The result, and the kinds of inputs of which the function was not asked, in words.
 
     Raises:
         InferenceError: The work raised it, or the child crashed or did not end.
     """
-    never: frozenset[int] = frozenset()
+    never: list[_Unasked] = []
     while True:
         try:
-            return _in_one_fork(partial(work, _without_scalars(function, never)), function)
+            found = _in_one_fork(partial(work, _without(function, tuple(never))), function)
         except UnansweredError as error:
-            if error.scalars <= never:
+            cause = next((cause for cause in error.causes if cause not in never), None)
+            if cause is None or len(never) == _MOST_UNASKED:
                 raise
-            never |= {min(error.scalars - never)}
+            never.append(cause)
+        else:
+            return found, tuple(cause.text(function.prototype) for cause in never)
 
 
-def _without_scalars(function: ShapeFunction, inputs: frozenset[int]) -> ShapeFunction:
-    """Return the function with some inputs of which it is not asked for scalars."""
+def _without(function: ShapeFunction, unasked: Sequence[_Unasked]) -> ShapeFunction:
+    """Return the function, which refuses some kinds of inputs without being asked."""
 
     def call(given: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Answer]:
-        if refused := sorted(inputs & _scalars(given)):
-            name = function.prototype.inputs[refused[0]].name
-            raise ShapeFunctionError(
-                f"{function.source}: {name} has no dimension, and it does not answer in time; give {name} one or more"
-            )
+        for one in unasked:
+            if one.holds(given):
+                raise ShapeFunctionError(f"{function.source} does not answer {one.text(function.prototype)} in time")
         return function.call(given, attrs)
 
-    return replace(function, call=call) if inputs else function
+    return replace(function, call=call) if unasked else function
 
 
-def _scalars(inputs: Sequence[Any]) -> frozenset[int]:
-    return frozenset(n for n, spec in enumerate(inputs) if isinstance(spec, InputSpec) and not spec.shape)
+def _rank(spec: Any) -> int | None:
+    return len(spec.shape) if isinstance(spec, InputSpec) and spec.values is None else None
+
+
+def _causes(inputs: Sequence[Any]) -> list[_Unasked]:
+    """Return the kinds of these inputs that may be why a function did not answer, scalars first."""
+    every = [_Unasked(n) for n in range(len(inputs))]
+    every += [_Unasked(n, other) for n, other in itertools.permutations(range(len(inputs)), 2)]
+    return [one for one in every if one.holds(inputs)]
 
 
 def _in_one_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFunction) -> T:
@@ -107,7 +147,7 @@ def _in_one_fork(work: Callable[[Callable[[bytes], None]], T], function: ShapeFu
         of = f" of {shown(function.prototype, *asked)}" if asked else ""
         message = f"{function.source} {how}{of}; correct it, or give shape="
         if data is None:
-            raise UnansweredError(message, _scalars(asked[0]) if asked else frozenset())
+            raise UnansweredError(message, _causes(asked[0]) if asked else ())
         raise InferenceError(message)
 
 

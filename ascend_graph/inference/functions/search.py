@@ -53,13 +53,11 @@ def infer_from_function(
         return _search(function, seed, call_limit, lambda question: None)
 
     def search(asked: ShapeFunction, ask: Callable[[bytes], None]) -> Inferred:
-        found = _search(asked, seed, call_limit, ask)
-        if asked is function:
-            return found
-        notes = (*found.notes, f"{function.source} does not answer for a scalar in time")
-        return replace(found, notes=notes, answers_all=False)
+        return _search(asked, seed, call_limit, ask)
 
-    return in_fork(search, function)
+    found, unasked = in_fork(search, function)
+    notes = (*found.notes, *(f"{function.source} does not answer {kind} in time" for kind in unasked))
+    return replace(found, notes=notes, answers_all=not unasked)
 
 
 def infer_with_values(

@@ -35,8 +35,11 @@ class JudgedHead : public OpDef {
   public:
     explicit JudgedHead(const char* name) : OpDef(name) {
         this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-        this->Input("size").ParamType(REQUIRED).DataType({ge::DT_INT64}).Format({ge::FORMAT_ND}).ValueDepend(
-            REQUIRED);
+        this->Input("size")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_INT64})
+            .Format({ge::FORMAT_ND})
+            .ValueDepend(REQUIRED);
         this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
         this->SetInferShape(ge::InferHead).SetInferDataType(ge::InferHeadType);
         this->AICore().SetTiling(optiling::HeadTiling);
