@@ -98,7 +98,8 @@ def _without(function: ShapeFunction, unasked: Sequence[_Unasked]) -> ShapeFunct
     def call(given: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Answer]:
         for one in unasked:
             if one.holds(given):
-                raise ShapeFunctionError(f"{function.source} does not answer {one.text(function.prototype)} in time")
+                kind = one.text(function.prototype)
+                raise ShapeFunctionError(f"{function.source} does not answer {kind} in time; expected other inputs")
         return function.call(given, attrs)
 
     return replace(function, call=call) if unasked else function

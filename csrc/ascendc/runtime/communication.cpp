@@ -112,7 +112,8 @@ ServedTask served(const CommunicationTask& call, const KernelContext& context,
             const size_t rest = allocation_rest(one.data);
             if (rest < one.bytes)
                 refuse(format("%s: %llu bytes for rank %u, and its memory ends after %zu", what,
-                              static_cast<unsigned long long>(one.bytes), one.rank, rest));
+                              static_cast<unsigned long long>(one.bytes), one.rank, rest) +
+                       workspace_hint(one.data));
         }
     };
     for (uint32_t turn = 0; turn < task.turns; ++turn) {

@@ -42,7 +42,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
 
     context->SetBlockDim(4);
     context->SetTilingKey(tiling->way);
-    context->GetWorkspaceSizes(1)[0] = 16 * 1024 * 1024;
+    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + 16 * 1024 * 1024;
     return ge::GRAPH_SUCCESS;
 }
 static ge::graphStatus InferShape(gert::InferShapeContext* context) {
