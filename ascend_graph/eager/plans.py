@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -96,6 +96,11 @@ class PlannedOperator:
     def name(self) -> str:
         """Name of the operator, ``namespace::name``."""
         return f"{self.namespace}::{self.schema.name}"
+
+    def without_program(self) -> PlannedOperator:
+        """Return the operator with kernels that call its meta function for the shapes of outputs."""
+        others = tuple(other.without_program() for other in self.others)
+        return replace(self, plan=replace(self.plan, shapes=None), others=others)
 
     def definition(self) -> SchemaDefinition:
         """Return the change that defines the operator."""

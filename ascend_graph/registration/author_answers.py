@@ -38,7 +38,7 @@ class AuthorAnswers:
     def ask_with_values(self, binding: Binding) -> Relation | None:
         """Return the relation of a function that reads values, and could not be asked before the schema was known."""
         function = self.function
-        if function is None or not (function.data_inputs or function.value_inputs):
+        if function is None or not self.reads_values:
             return None
         return self.ask(argument_types(binding))
 
@@ -46,6 +46,11 @@ class AuthorAnswers:
     def function(self) -> ShapeFunction | None:
         """The InferShape function, if it may be called."""
         return None if self._said is None else self._said.function
+
+    @property
+    def reads_values(self) -> bool:
+        """True if the function, and not the relation alone, says which calls are taken."""
+        return self._said is not None and self._said.reads_values
 
     @property
     def source(self) -> str:

@@ -49,9 +49,15 @@ class AuthorEvidence:
     #: True if the function crashed, hung or answered differently the second time.
     is_faulty: bool = False
 
+    @property
+    def reads_values(self) -> bool:
+        """True if the function may read values of inputs, and refuse some of which the relation says nothing."""
+        return self.function is not None and bool(self.function.data_inputs or self.function.value_inputs)
+
     def beyond(self, meta: MetaFunction, binding: Callable[[], Binding]) -> MetaFunction:
         """Return the relation's meta function, which asks InferShape of the calls that it refuses.
 
+        A function that reads values is asked of every call with static sizes.
         The binding is made for the first such call.
         """
         function = self.function
@@ -63,7 +69,7 @@ class AuthorEvidence:
             bound = binding()
             return author_meta(function, bound) if calls_infer_shape(function, bound) else None
 
-        return _asking_beyond(meta, asked)
+        return _asking_first(meta, asked) if self.reads_values else _asking_beyond(meta, asked)
 
 
 _found: dict[Any, AuthorEvidence | None] = {}
@@ -160,6 +166,24 @@ def author_meta(function: ShapeFunction, binding: Binding) -> MetaFunction:
     return meta
 
 
+class SymbolicSizeError(MetaError):
+    """Error of a call with symbolic sizes, of which InferShape cannot be asked."""
+
+
+def _asking_first(by_relation: MetaFunction, asked: Callable[[], MetaFunction | None]) -> MetaFunction:
+    """Return a meta function that asks another one, if there is one, and follows a relation for symbolic sizes."""
+
+    @functools.wraps(by_relation)
+    def meta(*args: Any, **kwargs: Any) -> Any:
+        by_function = asked()
+        if by_function is not None:
+            with contextlib.suppress(SymbolicSizeError):
+                return by_function(*args, **kwargs)
+        return by_relation(*args, **kwargs)
+
+    return meta
+
+
 def _asking_beyond(by_relation: MetaFunction, asked: Callable[[], MetaFunction | None]) -> MetaFunction:
     """Return a meta function that asks another one, if there is one, of the calls that a relation refuses.
 
@@ -214,7 +238,7 @@ def _number(value: Any, name: str, subject: str) -> Any:
         return value
     known = value.node.maybe_as_int() if isinstance(value, torch.SymInt) else None
     if known is None:
-        raise MetaError(
+        raise SymbolicSizeError(
             f"{subject}: {name} has the symbolic size {value}, and its meta function calls InferShape, which takes numbers; "
             "expected static sizes. Write shape= (register_package: shapes=), or compile with dynamic=False"
         )

@@ -310,7 +310,11 @@ class _Planner:
         if shape is None and function is not None and calls_infer_shape(function, binding()):
             shape = self.author_meta = author_meta(function, binding())
         own = planned(shape)
-        return replace(own, meta=self.author.beyond(own.meta, binding)) if self.relation is not None else own
+        if self.relation is None:
+            return own
+        if self.author.reads_values:  # the kernel calls the meta function, which refuses what the author refuses
+            own = own.without_program()
+        return replace(own, meta=self.author.beyond(own.meta, binding))
 
     def numbers(self) -> dict[str, Numbers]:
         """Read the dtype numbering of Int attrs from ``arguments=``, for an operator that the registration defines.

@@ -175,8 +175,18 @@ def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path)
             if backend is not None:
                 call = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
             print(json.dumps([call(x.npu(), 2).cpu().tolist(), [*call(torch.ones(7, 2).npu(), 5).shape]]))
+        for given in (x.npu(), x.to("meta")):
+            try:
+                op(given, [5])
+            except RuntimeError as error:
+                print(json.dumps(str(error)))
+            except ascend_graph.AscendGraphError as error:
+                print(json.dumps(str(error)))
         """,
     )
+    *shapes, eager, of_meta = shapes
+    assert "the InferShape function returned GRAPH_FAILED" in eager  # five rows of four
+    assert "the InferShape function returned GRAPH_FAILED" in of_meta
     assert meta.startswith(f"found from the InferShape function of the package {package}, which answered ")
     assert meta.endswith(": x[b, *s] -> y[size[0], *s] where len(size) == 1")
     assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 3
