@@ -79,6 +79,8 @@ class Solver:
         self._made_up: dict[tuple[int, ...], list[str]] = {}
         self._codes: dict[str, Any] = {}
         self._names: dict[int, tuple[Observation, dict[str, Any]]] = {}
+        #: The places of the terms by their value for an observation; that of those without one is None.
+        self._places: dict[int, tuple[Observation, dict[Any, list[int]]]] = {}
 
     def value(self, output: str, observation: Observation) -> Any:
         """Evaluate the relation with this one output for an observation, or return ``None`` if it gives no shape."""
@@ -165,9 +167,10 @@ class Solver:
         choices = []
         for hole in range(holes):
             targets = [(o, w[p[hole]]) for (o, w), p in zip(wanted, positions, strict=True)]
+            largest = max(targets, key=lambda one: one[1])  # which the fewest terms have
             terms = [
                 term
-                for term in self.terms()
+                for term in self.candidates(*largest)
                 if all(self.may_be(term, o, size) for o, size in targets)
                 and all(self.value(f"y[{term}]", o) == (size,) for o, size in targets)
             ]
@@ -185,10 +188,28 @@ class Solver:
                 filled.append(text)
         return filled
 
-    def may_be(self, term: str, observation: Observation, size: int) -> bool:
-        """Return false if a term surely has another value for an observation.
+    def candidates(self, observation: Observation, size: int) -> list[str]:
+        """Return the terms of the vocabulary that may have this value for an observation, in order."""
+        key = id(observation)
+        if key not in self._places:
+            places: dict[Any, list[int]] = {}
+            for number, term in enumerate(self.terms()):
+                value = self.plain_value(term, observation)
+                if value is None or isinstance(value, int | float):
+                    places.setdefault(value, []).append(number)
+            self._places[key] = observation, places
+        places = self._places[key][1]
+        return [self.terms()[number] for number in sorted([*places.get(size, ()), *places.get(None, ())])]
 
-        Compiling a relation for each of hundreds of terms would take most of a search; Python's arithmetic does not.
+    def may_be(self, term: str, observation: Observation, size: int) -> bool:
+        """Return false if a term surely has another value for an observation."""
+        value = self.plain_value(term, observation)
+        return value is None or bool(value == size)
+
+    def plain_value(self, term: str, observation: Observation) -> Any:
+        """Return the value of a term for an observation by Python's arithmetic, or None if the relation decides.
+
+        Compiling a relation for each of hundreds of terms would take most of a search; this does not.
         """
         if term not in self._codes:
             self._codes[term] = compile(term, "<term>", "eval")
@@ -196,10 +217,9 @@ class Solver:
         if key not in self._names:
             self._names[key] = observation, self._namespace(observation)
         try:
-            value = eval(self._codes[term], {"__builtins__": {}}, self._names[key][1])
+            return eval(self._codes[term], {"__builtins__": {}}, self._names[key][1])
         except (NameError, TypeError, IndexError, ZeroDivisionError, ValueError):
-            return True  # the relation decides
-        return bool(value == size)
+            return None
 
     def _namespace(self, observation: Observation) -> dict[str, Any]:
         """Return the values of the names and functions that terms use."""

@@ -24,6 +24,8 @@ _LIMIT = 1 << 31
 _CHUNK = 64
 #: Number of observations that a combination is compared with the target in before all are.
 _FIRST = 3
+#: Number of combinations that are compared in all observations at once.
+_PLACES = 2048
 
 
 def _quotients(a: Any, b: Any) -> Any:
@@ -191,19 +193,28 @@ def _pairs(left: Sequence[Term], right: Sequence[Term], only: Values | None) -> 
         some = left[start : start + _CHUNK]
         a = np.array([values[:length] for values, _ in some], dtype=np.int64)[:, None]
         results, fits = _combined(a, b)
-        if only is not None:
+        if only is None:
+            found = zip(np.argwhere(fits), results[fits], strict=True)
+        else:
             fits &= (results == np.array(only[:length], dtype=np.int64)).all(-1)
-        for i, j, number in np.argwhere(fits):
-            (x, x_text), (y, y_text) = some[i], right[j]
-            values = tuple(results[i, j, number].tolist())
-            if only is not None:
-                exact, fit = _combined(np.array(x, dtype=np.int64), np.array(y, dtype=np.int64))
-                values = tuple(exact[number].tolist())
-                if not fit[number] or values != only:
-                    continue
-            form = _OPERATIONS[number][0]
+            found = _equal(np.argwhere(fits), some, right, only)
+        for (i, j, number), values in found:
+            form, x_text, y_text = _OPERATIONS[number][0], some[i][1], right[j][1]
             texts = (x_text, y_text) if form.startswith("ceildiv") else (_grouped(x_text), _grouped(y_text))
-            yield values, form.format(*texts)
+            yield tuple(values.tolist()), form.format(*texts)
+
+
+def _equal(places: Any, left: Sequence[Term], right: Sequence[Term], target: Values) -> Iterator[tuple[Any, Any]]:
+    """Yield those of the places (left term, right term, operation) that equal the target in all observations, and it."""
+    for start in range(0, len(places), _PLACES):
+        some = places[start : start + _PLACES]
+        a = np.array([left[i][0] for i in some[:, 0]], dtype=np.int64)
+        b = np.array([right[j][0] for j in some[:, 1]], dtype=np.int64)
+        results, fits = _combined(a, b)
+        each = np.arange(len(some))
+        values = results[each, some[:, 2]]
+        keep = fits[each, some[:, 2]] & (values == np.array(target, dtype=np.int64)).all(-1)
+        yield from zip(some[keep], values[keep], strict=True)
 
 
 def _combined(a: Any, b: Any) -> tuple[Any, Any]:

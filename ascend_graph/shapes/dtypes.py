@@ -104,7 +104,7 @@ class PromotionOperand(Generic[T]):
     number: bool | int | float | complex | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DtypeSystem(Generic[T]):
     """Mapping from the dtypes of the language to the caller's values.
 

@@ -48,6 +48,8 @@ class ExpressionKind(enum.Enum):
     #: An attr of a kind that relations cannot read.
     OTHER = "other"
 
+    __hash__ = object.__hash__  # that of Enum, of the name, is most of looking a program up
+
 
 @dataclass(frozen=True, slots=True)
 class AttrKind:
@@ -58,6 +60,9 @@ class AttrKind:
     optional: bool = False
     #: True if its number may also name a dtype.
     names_dtype: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
 
 
 class Op(enum.Enum):

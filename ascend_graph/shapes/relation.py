@@ -179,6 +179,7 @@ _KINDS = {
     str: ExpressionKind.TEXT,
     type(None): ExpressionKind.NONE,
 }
+_PLAIN = {kind: AttrKind(kind) for kind in ExpressionKind}
 # Symbolic numbers of a traced graph are recognized by their class's name: nothing here imports torch.
 _SYMBOLIC = {"SymInt": ExpressionKind.NUMBER, "SymBool": ExpressionKind.BOOL, "SymFloat": ExpressionKind.FLOAT}
 
@@ -194,7 +195,7 @@ def kind_of(value: object) -> AttrKind:
         )
     if kind is None:
         kind = next((kind for class_, kind in _KINDS.items() if isinstance(value, class_)), ExpressionKind.OTHER)
-    return AttrKind(kind)
+    return _PLAIN[kind]
 
 
 def _input(shape: Any, dtype: Any) -> Any:

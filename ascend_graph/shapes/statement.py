@@ -22,12 +22,18 @@ class Statement:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the relation's inputs, in order."""
-        return tuple(tensor.name for tensor in self.input_tensors)
+        if "inputs" not in self._facts:
+            self._facts["inputs"] = tuple(tensor.name for tensor in self.input_tensors)
+        found: tuple[str, ...] = self._facts["inputs"]
+        return found
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the relation's outputs, in order."""
-        return tuple(tensor.name for tensor in self.output_tensors)
+        if "outputs" not in self._facts:
+            self._facts["outputs"] = tuple(tensor.name for tensor in self.output_tensors)
+        found: tuple[str, ...] = self._facts["outputs"]
+        return found
 
     @property
     def free_names(self) -> frozenset[str]:

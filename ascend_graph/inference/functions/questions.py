@@ -40,7 +40,7 @@ _TWICE = 24
 
 
 #: Calls that a search may make, answered before or not, and processor seconds that it may take where calls are slow.
-CALL_LIMIT, SECONDS_LIMIT = 12_000, 60.0
+CALL_LIMIT, SECONDS_LIMIT = 9_000, 60.0
 
 #: Words of the error of a function that answers nothing.
 UNSET = "does not set the shape"
@@ -61,7 +61,7 @@ class FunctionCaller:
 
     def __init__(self, function: ShapeFunction, ask: Callable[[bytes], None], call_limit: int) -> None:
         self._function, self._ask = function, ask
-        #: Number of calls so far, which callers with given values share, and how many this one may make.
+        #: Number of calls so far, which callers with given values share, and the numbers at which all and this one end.
         self._calls = itertools.count()
         self._limit = self._until = call_limit
         self._deadline = time.process_time() + SECONDS_LIMIT
@@ -154,12 +154,15 @@ class FunctionCaller:
         return found
 
     def with_values(self, values: Mapping[str, Any]) -> FunctionCaller:
-        """Return a caller of the same function that gives some inputs and attrs these values."""
+        """Return a caller of the same function that gives some inputs and attrs these values.
+
+        It may make two thirds of the calls of all, as long as some are left.
+        """
         other = copy.copy(self)
         other.names = [name for name in self.names if name not in values]
         other._fixed = {**self._fixed, **values}
         other._answers, other._first, other.runs = {}, [], 0
-        other._until = min(next(self._calls), self._until) + self._limit // 2
+        other._until = min(self._limit, next(self._calls) + self._limit * 2 // 3)
         return other
 
     def _check_sets_shapes(self) -> None:
