@@ -295,6 +295,13 @@ _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
 
 
+def _nothing_case(grad: bool) -> Case:
+    message = "RuntimeError: node FloorMod (FloorMod): ZeroDivisionError; its inputs: x1=int64[], x2=int64[]"
+    nodes = (SINE, ProgramLine("{0}[:1]", ("v0",), ("v1",)))
+    program, finding = case("ge_dynamic", message, *nodes, outputs=("v1",), grad=grad)
+    return replace(program, inputs=(replace(program.inputs[0], sizes=(0, "a")),)), finding
+
+
 def _narrow_case(dim: int) -> Case:
     nodes = (SINE, ProgramLine(f"{{0}}.narrow({dim}, 0, 1)", ("v0",), ("v1",)))
     program, finding = case("ge_dynamic", _NARROWED, *nodes, outputs=("v1",), grad=True)
@@ -315,6 +322,12 @@ KNOWN: tuple[KnownFault, ...] = (
         _refused(r"RuntimeError: value cannot be converted to type int32.*\s+While executing %slice_backward"),
         lambda: case("ge_dynamic", _SLICED, grad=True),
         lambda: case("ge_dynamic", _SLICED),
+    ),
+    KnownFault(
+        "slice-of-nothing-in-gradient",
+        _refused(r"RuntimeError: node FloorMod \(FloorMod\): ZeroDivisionError"),
+        lambda: _nothing_case(grad=True),
+        lambda: _nothing_case(grad=False),
     ),
     KnownFault("negative-slice-in-gradient", _negative_slice, lambda: _narrow_case(-2), lambda: _narrow_case(0)),
     KnownFault(

@@ -261,14 +261,15 @@ def _view_case(line: str) -> Case:
 
 
 def _result_in_a_cat(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a result lies in the concatenation that it is a part of, which is a result, too.
+    """Return whether a part of a concatenation lies in it, and is a result, or written in place, too.
 
     The same program is right without the pass that makes operators compute there.
     """
     from benchmarks.fuzz.modes import CATS
 
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic")
-    if not captures or finding.kind != "memory is shared" or is_right(program, finding.mode):
+    kinds = ("memory is shared", "value of outputs", "value of arguments")
+    if not captures or calls_operators(program) or finding.kind not in kinds or is_right(program, finding.mode):
         return False
     return is_right(program, finding.mode + CATS)
 

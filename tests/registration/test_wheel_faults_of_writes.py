@@ -303,3 +303,14 @@ def test_a_view_of_an_input_that_overlaps_with_a_written_one(compiled: Callable[
 
     matrix, on_device = numbers(4, 6), numbers(4, 6).npu()
     torch.testing.assert_close(compiled(run)(on_device, on_device[1:]).cpu(), run(matrix, matrix[1:]))
+
+
+@fault("W28: what is written to a part of a concatenation is in the whole", DIFFERS)
+def test_a_part_of_a_concatenation_that_is_written_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T) -> tuple[T, T]:
+        part = x.neg()
+        whole = torch.cat([part, x.abs()])
+        ops.total(part, x)
+        return whole, part
+
+    assert_as_eager(run, captured(run), (numbers(4),))

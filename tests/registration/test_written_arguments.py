@@ -63,6 +63,17 @@ def halves_of_columns(ops: Any) -> Program:
 
 
 @program
+def parts_of_a_concatenation(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        first, second = x.neg(), z.neg()
+        whole, twice = torch.cat([first, second]), torch.cat([second, second], 0)
+        ops.pair(first, second)
+        return whole, twice, first, second
+
+    return run
+
+
+@program
 def rows_and_columns_in_a_chain(ops: Any) -> Program:
     def run(x: T, z: T) -> Any:
         ops.total(x[0], z[0])
@@ -522,6 +533,19 @@ def test_a_copy_of_another_result_is_apart_from_it(ops: SimpleNamespace, compile
     first, second = compiled(run)(numbers(3).npu())
     first.zero_()
     torch.testing.assert_close(second.cpu(), numbers(3) * 11)
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_part_of_a_concatenation_is_apart_from_it(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(z: T) -> tuple[T, T]:
+        y = z.neg()
+        whole = torch.cat([y, z.abs()], dim=0)
+        ops.total(z, y)
+        return y, whole
+
+    first, second = compiled(run)(numbers(3).npu())
+    first.zero_()
+    torch.testing.assert_close(second.cpu(), torch.cat([-numbers(3), numbers(3)]))
 
 
 @pytest.mark.parametrize("compiled", MODES)

@@ -24,6 +24,7 @@ from ascend_graph.registration.conversion.returned_inputs import compile_with_re
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
+from ascend_graph.registration.writing.concatenations import keep_parts_apart
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
@@ -124,6 +125,7 @@ def _install(compiler: Any, package: str) -> None:
             give_views_their_layout(ready.graph)
         if captured and registered:
             ready = _copied(ready)
+            keep_parts_apart(ready.graph)
             keep_input_layouts(ready)
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
