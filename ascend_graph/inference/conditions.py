@@ -26,14 +26,13 @@ def learn(
     if len(taken) < SUPPORT or not refused:
         return []
     solver = Solver(domain, signature)
-    lengths = _lengths(domain, signature, taken)
-    good, bad = ([_row(solver, domain, signature, o, lengths) for o in some] for some in (taken, refused))
+    good, bad = ([_row(solver, domain, signature, o) for o in some] for some in (taken, refused))
     names = list(good[0])
     optional = {a.name for a in signature.attrs if a.optional}
     candidates = []
     for text, about, test in _candidates(names):
         if all(test(row) for row in good) and (failing := {n for n, row in enumerate(bad) if not test(row)}):
-            absent = [name for name in dict.fromkeys(n.partition("[")[0] for n in about) if name in optional]
+            absent = [name for name in about if name in optional]
             candidates.append((" or ".join([*(f"{name} is None" for name in absent), text]), failing))
     chosen: list[str] = []
     open_ = set(range(len(bad)))
@@ -46,25 +45,7 @@ def learn(
     return chosen
 
 
-#: Numbers of a list that conditions may speak of.
-_MOST_NUMBERS = 4
-
-
-def _lengths(domain: Domain, signature: OperatorSignature, taken: Sequence[Observation]) -> dict[str, int]:
-    """Return the lists of integers that have one length in all inputs taken, and it, if they are short."""
-    found = {}
-    for attr in signature.attrs:
-        if attr.kind == "int[]" and domain.roles.get(attr.name) not in ("axes", "inserts", "permutation"):
-            lengths = {None if (value := o.attrs.get(attr.name)) is None else len(value) for o in taken}
-            length = lengths.pop()
-            if not lengths and length and length <= _MOST_NUMBERS:
-                found[attr.name] = length
-    return found
-
-
-def _row(
-    solver: Solver, domain: Domain, signature: OperatorSignature, seen: Observation, lengths: Mapping[str, int]
-) -> dict[str, int | None]:
+def _row(solver: Solver, domain: Domain, signature: OperatorSignature, seen: Observation) -> dict[str, int | None]:
     row: dict[str, int | None] = {}
     for dim in domain.dims:
         value = solver.value(f"y[{dim}]", seen)
@@ -72,10 +53,6 @@ def _row(
     for attr in signature.attrs:
         if attr.kind == "int" and domain.roles.get(attr.name, "cut") == "cut":
             row[attr.name] = seen.attrs[attr.name]
-    for name, length in lengths.items():
-        numbers = seen.attrs[name]
-        alike = numbers is not None and len(numbers) == length
-        row |= {f"{name}[{n}]": numbers[n] if alike else None for n in range(length)}
     if domain.groups or "..." in domain.inputs:
         for tensor in signature.required:
             shape = seen.shapes[tensor.name]
@@ -133,7 +110,7 @@ def _candidates(names: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], Te
     for a in plain:
         for divisor in _DIVISORS:
             yield f"{a} % {divisor} == 0", (a,), lambda r, a=a, d=divisor: (v := r[a]) is None or v % d == 0  # type: ignore[misc]
-    for a, b, c in itertools.permutations([n for n in plain if "[" not in n], 3):
+    for a, b, c in itertools.permutations(plain, 3):
         if a < b:
             yield (
                 f"{a} + {b} >= {c}",
