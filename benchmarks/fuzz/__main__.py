@@ -33,10 +33,9 @@ def batches(kind: str, first: int, count: int, options: dict[str, Any]) -> list[
     return [Batch(work, tuple(items[i : i + TOGETHER]), given) for i in range(0, count, TOGETHER)]
 
 
-def _mixed(programs: list[Batch], operators: list[Batch]) -> list[Batch]:
-    """Return both kinds alternately, so that a run that ends on its time limit has some of each."""
-    longest = max(len(programs), len(operators))
-    return [batches[i] for i in range(longest) for batches in (programs, operators) if i < len(batches)]
+def _mixed(*kinds: list[Batch]) -> list[Batch]:
+    """Return all kinds alternately, so that a run that ends on its time limit has some of each."""
+    return [batches[i] for i in range(max(map(len, kinds))) for batches in kinds if i < len(batches)]
 
 
 def run(chosen: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -45,7 +44,8 @@ def run(chosen: argparse.Namespace, seed: int) -> dict[str, Any]:
     until = start + chosen.minutes * 60 if chosen.minutes else float("inf")
     options = {"modes": tuple(m for m in chosen.modes.split(",") if m)}
     drawn = [
-        batches(kind, seed, n, options) for kind, n in (("program", chosen.programs), ("operator", chosen.operators))
+        batches(kind, seed, n, options)
+        for kind, n in (("program", chosen.programs), ("operator", chosen.operators), ("woven", chosen.woven))
     ]
     programs, operators, shown = FuzzTally(), FuzzTally(), 0
     with Workers(chosen.workers, chosen.limit) as workers:
@@ -84,6 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--operators", type=int, default=50)
+    parser.add_argument("--woven", type=int, default=50, help="programs that call registered operators between ATen's")
     parser.add_argument(
         "--minutes",
         type=float,
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--limit", type=float, default=180.0, help="seconds of processor time for one mode of one program"
     )
-    parser.add_argument("--minimize", default="", metavar="ITEM", help="'program 5' or 'operator 5', with one mode")
+    parser.add_argument("--minimize", default="", metavar="ITEM", help="'program 5', 'operator 5' or 'woven 5', with one mode")
     parser.add_argument("--planted", nargs="*", metavar="NAME", help="plant faults, all or these")
     chosen = parser.parse_args(arguments)
     if unknown := {m for m in chosen.modes.split(",") if m} - set(MODES):

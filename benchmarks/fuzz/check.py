@@ -20,6 +20,7 @@ from benchmarks.fuzz.generate import generate
 from benchmarks.fuzz.known import known_fault
 from benchmarks.fuzz.minimize import minimized
 from benchmarks.fuzz.programs import FuzzProgram, from_json, to_json
+from benchmarks.fuzz.woven import generate_woven
 
 
 def _error(error: BaseException) -> str:
@@ -119,10 +120,10 @@ def check_program(
 
 
 def _program(item: str) -> FuzzProgram:
-    """Return the program of an item: ``program 5``, ``operator 5``, ``gradient 5``, ``author 5`` are seeds, all else is JSON."""
+    """Return the program of an item: ``program 5``, ``woven 5``, ``operator 5``, ``gradient 5``, ``author 5`` are seeds, all else JSON."""
     kind, _, seed = item.partition(" ")
-    if kind == "program":
-        return generate(int(seed))
+    if kind in ("program", "woven"):
+        return (generate if kind == "program" else generate_woven)(int(seed))
     return generate_case(int(seed), kind) if kind in ("operator", "gradient", "author") else from_json(item)
 
 

@@ -75,18 +75,22 @@ class GeneratedValue:
         return relation == "~" or all(s == a.shape for s, (a, _) in zip(shapes, pairs, strict=True))
 
 
-class _UnusableError(Exception):
+class UnusableLineError(Exception):
     """Line that the CPU refuses, or whose values are not usable."""
 
 
-class _Drawing:
+class ProgramDrawing:
     """Program under construction, with the values of its names on the CPU in each call."""
 
     def __init__(self, seed: int, program: FuzzProgram | None = None) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.every_line = self.random.random() < 0.15
-        self.program = program or arranged(self._start(), Random(f"arranged {seed}"))
+        self.begin(program or arranged(self._start(), Random(f"arranged {seed}")))
+
+    def begin(self, program: FuzzProgram) -> None:
+        """Continue with a program, of which each call is run."""
+        self.program = program
         self.nodes = list(self.program.nodes)
         self.scopes = [_run(self.program, call) for call in range(len(self.program.sizes))]
         targets = [t for node in self.nodes for t in node.targets]
@@ -127,7 +131,7 @@ class _Drawing:
         if line is None:
             line = r.choice(LINES[r.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]])
             if line[1] in vocabulary.NOT_CONVERTED and not self.every_line:
-                raise _UnusableError
+                raise UnusableLineError
         kinds, text, targets = line
         # Later values are chosen more often, so that programs grow deep.
         chosen = [self._pick([v for v in self.values if v.has(kinds[0])])]
@@ -138,7 +142,7 @@ class _Drawing:
 
     def _pick(self, among: Sequence[GeneratedValue]) -> GeneratedValue:
         if not among:
-            raise _UnusableError
+            raise UnusableLineError
         weights = [2 if i >= len(among) - 4 else 1 for i in range(len(among))]
         return self.random.choices(among, weights)[0]
 
@@ -153,7 +157,7 @@ class _Drawing:
             scopes.append(_run(candidate, call))
         ranks = {t: {s[t].dim() for s in scopes} for t in targets}
         if any(len(r) > 1 for r in ranks.values()):
-            raise _UnusableError
+            raise UnusableLineError
         for scope in scopes:
             _check(scope)
         self.nodes.append(node)
@@ -191,7 +195,7 @@ def _filled(text: str, random: Random, first: GeneratedValue) -> str:
         try:
             return vocabulary.PARAMETERS[match[1]](random, first)
         except (ValueError, IndexError):  # of a value without dimensions
-            raise _UnusableError from None
+            raise UnusableLineError from None
 
     return re.sub(r"\{([a-z]+)\}", parameter, text)
 
@@ -209,7 +213,7 @@ def _run(program: FuzzProgram, call: int) -> dict[str, Any]:
         with NoOverlaps():
             exec("\n".join(node.line() for node in program.nodes), scope)
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError):
-        raise _UnusableError from None
+        raise UnusableLineError from None
     return scope
 
 
@@ -217,9 +221,9 @@ def _check(scope: dict[str, Any]) -> None:
     for value in scope.values():
         if isinstance(value, torch.Tensor):
             if value.numel() > MOST or value.is_complex() or value.dim() > 5 or value.numel() == 0:
-                raise _UnusableError
+                raise UnusableLineError
             if value.dtype is not torch.bool and not bool((value.detach().double().abs() <= LARGEST).all()):
-                raise _UnusableError
+                raise UnusableLineError
 
 
 def _differentiable(program: FuzzProgram) -> bool:
@@ -236,7 +240,7 @@ def generate(seed: int) -> FuzzProgram:
     """Return the program of a seed, 5 to 40 lines."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawing = _Drawing(seed)
+        drawing = ProgramDrawing(seed)
         _grow(drawing, drawing.random.choice([5, 6, 8, 10, 12, 16, 20, 28, 40]))
         return drawing.finish()
 
@@ -246,20 +250,20 @@ def extend(program: FuzzProgram, lines: int) -> FuzzProgram | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            drawing = _Drawing(program.seed, program)
-        except _UnusableError:
+            drawing = ProgramDrawing(program.seed, program)
+        except UnusableLineError:
             return None
         _grow(drawing, len(program.nodes) + lines)
         return drawing.finish(program.outputs)
 
 
-def _grow(drawing: _Drawing, wanted: int) -> None:
+def _grow(drawing: ProgramDrawing, wanted: int) -> None:
     for _ in range(wanted * 20):
         if len(drawing.nodes) >= wanted:
             return
         try:
             drawing.try_line()
-        except _UnusableError:
+        except UnusableLineError:
             continue
 
 
@@ -267,11 +271,11 @@ def generate_line(line: Line, seed: int) -> FuzzProgram | None:
     """Return a program of one line of the vocabulary, or None if this seed yields none; some seed suits each line."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawing = _Drawing(seed)
+        drawing = ProgramDrawing(seed)
         try:
             if line[2] == 0:
                 drawing.try_line(("a", "{0}.clone()", 1))
             drawing.try_line(line)
-        except _UnusableError:
+        except UnusableLineError:
             return None
         return drawing.finish()

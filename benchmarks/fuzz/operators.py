@@ -12,6 +12,7 @@ GE_TYPES = {
     "float32": "DT_FLOAT",
     "float16": "DT_FLOAT16",
     "bfloat16": "DT_BF16",
+    "float64": "DT_DOUBLE",
     "int32": "DT_INT32",
     "int64": "DT_INT64",
     "bool": "DT_BOOL",
@@ -410,7 +411,7 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
     ]
     attrs = [AttrSpec(a.name, a.type, a.default, _SYNONYMS.get(a.name, a.name) if renamed else a.name) for a in attrs]
     lists = any(i.kind == "list" for i in inputs) or any(o.list for o in outputs)
-    name = f"Fuzz{_letters(seed)}{_letters(number)}"
+    name = f"Fuzz{letters(seed)}{letters(number)}"
     functional = ""
     if in_place and route == "overload" and r.random() < 0.6:
         simple = all(a.type != "Type" for a in attrs) and not any(o.when or o.list for o in outputs)
@@ -440,7 +441,7 @@ def _independent(dim: str, inputs: list[InputSpec], outputs: list[FuzzOutput]) -
     return all(dim in o.dims and dim in o.written for o in outputs) and any(dim in i.dims for i in inputs)
 
 
-def _letters(number: int) -> str:
+def letters(number: int) -> str:
     """Return a number as a word for a name in camel case."""
     digits = "abcdefghij"
     return "".join(digits[int(c)] for c in str(number)).capitalize()

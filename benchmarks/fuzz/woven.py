@@ -1,0 +1,54 @@
+"""Random ATen programs with calls of two registered operators between their lines: one that computes, one that writes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from random import Random
+
+from benchmarks.fuzz.generate import Line, ProgramDrawing, UnusableLineError
+from benchmarks.fuzz.operators import ROUTES, FuzzOperator, FuzzOutput, InputSpec, letters
+from benchmarks.fuzz.programs import FuzzProgram
+
+#: Share of lines that call an operator.
+SHARE = 0.35
+_COMPUTES: tuple[Line, ...] = (("f=", "op0({0}, {1})", 1), ("f", "op0({0}, {0})", 1))
+_WRITES: tuple[Line, ...] = (("f=", "op1({0}, {1})", 0), ("f=", "op1({0}, {1} * 2)", 0), ("f", "op1({0}, {0}.clone())", 0))
+
+
+def _operators(seed: int) -> tuple[FuzzOperator, FuzzOperator]:
+    r = Random(f"woven operators {seed}")
+    inputs = tuple(InputSpec(name, "required", ("*s",), label=name) for name in ("x", "w"))
+    dtypes, order = ("float32", "float16", "bfloat16", "float64"), (0, 1)
+
+    def output(name: str) -> FuzzOutput:
+        return FuzzOutput(name, ("*s",), ("*s",), (r.choice([0.5, 1.0]), r.choice([-1.0, 0.5, 1.0])), dtype="x")
+
+    computes, writes = f"Woven{letters(seed)}Computes", f"Woven{letters(seed)}Writes"
+    returned = (output("x"),) if r.random() < 0.6 else (output("x"), output("y"))
+    return (
+        FuzzOperator(computes, inputs, (), (output("y"),), dtypes, r.choice(ROUTES), order=order),
+        FuzzOperator(writes, inputs, (), returned, dtypes, r.choice(ROUTES), "x", order),
+    )
+
+
+def generate_woven(seed: int) -> FuzzProgram:
+    """Return the program of a seed, 4 to 20 lines, a third of which call registered operators; nothing needs gradients."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawing = ProgramDrawing(seed)
+        operators = _operators(seed)
+        inputs = tuple(replace(i, grad=False) for i in drawing.program.inputs)
+        drawing.begin(replace(drawing.program, inputs=inputs, operators=operators))
+        several = len(operators[1].outputs) > 1
+        writes = [(kinds, text, 1) for kinds, text, _ in _WRITES] if several else list(_WRITES)
+        wanted = drawing.random.choice([4, 6, 8, 12, 16, 20])
+        for _ in range(wanted * 20):
+            if len(drawing.nodes) >= wanted:
+                break
+            line = drawing.random.choice([*_COMPUTES, *writes]) if drawing.random.random() < SHARE else None
+            try:
+                drawing.try_line(line)
+            except UnusableLineError:
+                continue
+        return drawing.finish()
