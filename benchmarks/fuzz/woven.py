@@ -16,7 +16,8 @@ _COMPUTES: tuple[Line, ...] = (("f=", "op0({0}, {1})", 1), ("f", "op0({0}, {0})"
 _WRITES: tuple[Line, ...] = (("f=", "op1({0}, {1})", 0), ("f=", "op1({0}, {1} * 2)", 0), ("f", "op1({0}, {0}.clone())", 0))
 
 
-def _operators(seed: int) -> tuple[FuzzOperator, FuzzOperator]:
+def _operators(seed: int, grad: bool) -> tuple[FuzzOperator, ...]:
+    """Return an operator that computes, and one that writes unless gradients are compared: it has none."""
     r = Random(f"woven operators {seed}")
     inputs = tuple(InputSpec(name, "required", ("*s",), label=name) for name in ("x", "w"))
     dtypes, order = ("float32", "float16", "bfloat16", "float64"), (0, 1)
@@ -26,22 +27,19 @@ def _operators(seed: int) -> tuple[FuzzOperator, FuzzOperator]:
 
     computes, writes = f"Woven{letters(seed)}Computes", f"Woven{letters(seed)}Writes"
     returned = (output("x"),) if r.random() < 0.6 else (output("x"), output("y"))
-    return (
-        FuzzOperator(computes, inputs, (), (output("y"),), dtypes, r.choice(ROUTES), order=order),
-        FuzzOperator(writes, inputs, (), returned, dtypes, r.choice(ROUTES), "x", order),
-    )
+    first = FuzzOperator(computes, inputs, (), (output("y"),), dtypes, r.choice(ROUTES), order=order, backward=grad)
+    return (first,) if grad else (first, FuzzOperator(writes, inputs, (), returned, dtypes, r.choice(ROUTES), "x", order))
 
 
 def generate_woven(seed: int) -> FuzzProgram:
-    """Return the program of a seed, 4 to 20 lines, a third of which call registered operators; nothing needs gradients."""
+    """Return the program of a seed, 4 to 20 lines, a third of which call registered operators."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawing = ProgramDrawing(seed)
-        operators = _operators(seed)
-        inputs = tuple(replace(i, grad=False) for i in drawing.program.inputs)
-        drawing.begin(replace(drawing.program, inputs=inputs, operators=operators))
-        several = len(operators[1].outputs) > 1
-        writes = [(kinds, text, 1) for kinds, text, _ in _WRITES] if several else list(_WRITES)
+        operators = _operators(seed, drawing.program.grad)
+        drawing.begin(replace(drawing.program, operators=operators))
+        several = any(len(op.outputs) > 1 for op in operators)
+        writes = [(kinds, text, int(several)) for kinds, text, _ in _WRITES if len(operators) > 1]
         wanted = drawing.random.choice([4, 6, 8, 12, 16, 20])
         for _ in range(wanted * 20):
             if len(drawing.nodes) >= wanted:
