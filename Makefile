@@ -95,7 +95,7 @@ status: .venv/installed
 # Random programs and operators for MINUTES, from SEED on, or from a fresh seed, which is printed.
 MINUTES ?= 5
 fuzz: .venv/testing
-	$(BIN)/python -m benchmarks fuzz --minutes $(MINUTES) --programs 100000 --operators 100000 $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(BIN)/python -m benchmarks fuzz --minutes $(MINUTES) --programs 100000 --operators 100000 --woven 100000 $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 clean:
 	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -43,21 +43,19 @@ def run(chosen: argparse.Namespace, seed: int) -> dict[str, Any]:
     start = time.monotonic()
     until = start + chosen.minutes * 60 if chosen.minutes else float("inf")
     options = {"modes": tuple(m for m in chosen.modes.split(",") if m)}
-    drawn = [
-        batches(kind, seed, n, options)
-        for kind, n in (("program", chosen.programs), ("operator", chosen.operators), ("woven", chosen.woven))
-    ]
-    programs, operators, shown = FuzzTally(), FuzzTally(), 0
+    wanted = {"program": chosen.programs, "operator": chosen.operators, "woven": chosen.woven}
+    drawn = [batches(kind, seed, n, options) for kind, n in wanted.items()]
+    tallies, shown = {kind: FuzzTally() for kind in wanted}, 0
     with Workers(chosen.workers, chosen.limit) as workers:
         for tally in workers.run(_mixed(*drawn), until):
             for finding in tally.findings:
                 show(finding)
-            (operators if tally.kind == "operator" else programs).add(tally)
-            done = programs.items + operators.items
-            if done // 25 != shown:
-                shown = done // 25
-                progress(f"{programs.items} programs, {operators.items} operators, {time.monotonic() - start:.0f} s")
-    return summary(programs, operators, seed, time.monotonic() - start)
+            tallies[tally.kind].add(tally)
+            if (done := sum(one.items for one in tallies.values()) // 25) != shown:
+                shown = done
+                counts = ", ".join(f"{one.items} {kind}" for kind, one in tallies.items())
+                progress(f"{counts}, {time.monotonic() - start:.0f} s")
+    return summary(tallies, seed, time.monotonic() - start)
 
 
 def minimize(item: str, mode: str) -> int:

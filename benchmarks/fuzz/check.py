@@ -158,7 +158,8 @@ def work(
             tally = FuzzTally(items=1, refused=Counter([cause]))
         else:
             tally = FuzzTally(items=1, findings=[refused])
-        tally.kind = "operator" if program.operators else "program"
+        kind = items[at].partition(" ")[0]
+        tally.kind = kind if kind in ("program", "woven") else "operator"
         tally.findings = [replace(f, item=items[at]) for f in tally.findings]
         return tally
 

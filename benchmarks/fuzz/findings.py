@@ -33,7 +33,7 @@ class FuzzTally:
     """Tally of the results of some programs or operators."""
 
     items: int = 0
-    #: Kind of item: ``operator`` for programs that call random operators.
+    #: Kind of item: ``program``, ``operator`` or ``woven``.
     kind: str = "program"
     comparisons: int = 0
     findings: list[FuzzFinding] = field(default_factory=list)

@@ -347,6 +347,16 @@ def saved_tensors_are_reversed() -> None:
     _around("ascend_graph.autograd.saved_call", "SavedCall.keep", change)
 
 
+@_fault("writing", "woven", ("npugraph_ex",))
+def parts_lie_in_their_concatenation() -> None:
+    _around("ascend_graph.registration.writing.graph_passes", "keep_parts_apart", lambda f: lambda graph: None)
+
+
+@_fault("writing", "woven")
+def returned_copies_are_dropped() -> None:
+    _around("ascend_graph.registration.writing.graph_passes", "keep_returned_copies", lambda f: lambda graph: None)
+
+
 def plant(name: str) -> None:
     """Plant one fault in this process."""
     next(fault for fault in FAULTS if fault.name == name).plant()

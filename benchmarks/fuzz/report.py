@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.fuzz.findings import FuzzFinding, FuzzTally
@@ -16,15 +17,16 @@ def show(finding: FuzzFinding) -> None:
     )
 
 
-def summary(programs: FuzzTally, operators: FuzzTally, seed: int, seconds: float) -> dict[str, Any]:
-    """Return the run's numbers."""
+def summary(tallies: Mapping[str, FuzzTally], seed: int, seconds: float) -> dict[str, Any]:
+    """Return the run's numbers, of tallies by the kind of their items."""
     total = FuzzTally()
-    total.add(programs)
-    total.add(operators)
+    for tally in tallies.values():
+        total.add(tally)
     died = sum(f.kind == "died" for f in total.findings)
     return {
-        "programs": programs.items,
-        "operators": operators.items,
+        "programs": tallies["program"].items,
+        "operators": tallies["operator"].items,
+        "woven": tallies["woven"].items,
         "comparisons": total.comparisons,
         "wrong": len(total.findings) - died,
         "died": died,

@@ -10,10 +10,17 @@ from benchmarks.fuzz.generate import Line, ProgramDrawing, UnusableLineError
 from benchmarks.fuzz.operators import ROUTES, FuzzOperator, FuzzOutput, InputSpec, letters
 from benchmarks.fuzz.programs import FuzzProgram
 
-#: Share of lines that call an operator.
-SHARE = 0.35
+#: Shares of lines that call an operator, and that make memory which others share.
+SHARES = {"operators": 0.35, "between": 0.3, "any": 0.35}
 _COMPUTES: tuple[Line, ...] = (("f=", "op0({0}, {1})", 1), ("f", "op0({0}, {0})", 1))
 _WRITES: tuple[Line, ...] = (("f=", "op1({0}, {1})", 0), ("f=", "op1({0}, {1} * 2)", 0), ("f", "op1({0}, {0}.clone())", 0))
+_BETWEEN: tuple[Line, ...] = (
+    *(("f=", f"torch.cat([{pair}]{dim})", 1) for pair in ("{0}, {1}", "{0}, {0} + 1") for dim in ("", ", 0", ", -1")),
+    *(("f", text, 1) for text in ("torch.sin({0})", "{0} * 2", "{0}.clone()", "{0}[1:]", "{0}.flatten()", "{0}.mT", "{0}[0]")),
+    ("f=", "torch.stack([{0}, {1}])", 1),
+    ("f", "torch.chunk({0}, 2)", 2),
+    ("f=", "{0}.copy_({1})", 0),
+)
 
 
 def _operators(seed: int, grad: bool) -> tuple[FuzzOperator, ...]:
@@ -44,9 +51,10 @@ def generate_woven(seed: int) -> FuzzProgram:
         for _ in range(wanted * 20):
             if len(drawing.nodes) >= wanted:
                 break
-            line = drawing.random.choice([*_COMPUTES, *writes]) if drawing.random.random() < SHARE else None
+            (kind,) = drawing.random.choices(list(SHARES), list(SHARES.values()))
+            among = {"operators": (*_COMPUTES, *writes), "between": _BETWEEN, "any": (None,)}[kind]
             try:
-                drawing.try_line(line)
+                drawing.try_line(drawing.random.choice(among))
             except UnusableLineError:
                 continue
         return drawing.finish()

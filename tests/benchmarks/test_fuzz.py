@@ -29,6 +29,7 @@ from benchmarks.fuzz.modes import Earlier, ModeResult, call_once, cpu_results, p
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
+from benchmarks.fuzz.woven import generate_woven
 from benchmarks.fuzz.workers import overdue, processor_time
 
 
@@ -47,11 +48,12 @@ def program(
 def test_a_seed_is_a_program() -> None:
     assert [to_json(generate(seed)) for seed in range(5)] == [to_json(generate(seed)) for seed in range(5)]
     assert [to_json(generate_case(seed)) for seed in range(5)] == [to_json(generate_case(seed)) for seed in range(5)]
+    assert [to_json(generate_woven(seed)) for seed in range(3)] == [to_json(generate_woven(seed)) for seed in range(3)]
     assert len({to_json(generate(seed)) for seed in range(5)}) == 5
 
 
 def test_a_program_is_data() -> None:
-    for made in (generate(3), generate_case(3)):
+    for made in (generate(3), generate_case(3), generate_woven(3)):
         assert from_json(to_json(made)) == made
         compile(made.source(), "program", "exec")
         compile(script(made, "ge"), "script", "exec")
@@ -75,6 +77,14 @@ def test_draws_hold_what_they_promise() -> None:
     assert generate_case(0, "gradient").grad
     assert {i.kind for op in cases for i in op.inputs} == {"required", "optional", "list"}
     assert len({a.type for op in cases for a in op.attrs}) >= 7
+
+
+def test_woven_programs_call_operators_between_other_lines() -> None:
+    drawn = [generate_woven(seed) for seed in range(20)]
+    assert all(p.operators[0].backward == p.grad for p in drawn)
+    called = [[node.text[:3] for node in p.nodes] for p in drawn]
+    assert any("op1" in texts and texts[-1] not in ("op0", "op1") for texts in called)
+    assert any(texts.count("op0") > 2 for texts in called)
 
 
 def test_a_line_alone_is_a_program_of_that_line() -> None:
