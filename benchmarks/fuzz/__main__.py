@@ -94,7 +94,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--limit", type=float, default=180.0, help="seconds of processor time for one mode of one program"
     )
-    parser.add_argument("--minimize", default="", metavar="ITEM", help="'program 5', 'operator 5' or 'woven 5', with one mode")
+    parser.add_argument(
+        "--minimize", default="", metavar="ITEM", help="'program 5', 'operator 5' or 'woven 5', with one mode"
+    )
     parser.add_argument("--planted", nargs="*", metavar="NAME", help="plant faults, all or these")
     chosen = parser.parse_args(arguments)
     if unknown := {m for m in chosen.modes.split(",") if m} - set(MODES):

@@ -29,8 +29,8 @@ from benchmarks.fuzz.modes import Earlier, ModeResult, call_once, cpu_results, p
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
-from benchmarks.fuzz.woven import generate_woven
 from benchmarks.fuzz.workers import overdue, processor_time
+from benchmarks.fuzz.woven import generate_woven
 
 
 def program(
