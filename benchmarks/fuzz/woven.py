@@ -71,4 +71,9 @@ def generate_woven(seed: int) -> FuzzProgram:
                 drawing.try_line(drawing.random.choice(among))
             except UnusableLineError:
                 continue
-        return drawing.finish()
+        calls = [node for node in drawing.nodes if node.text.startswith("op")]
+        if not calls:
+            drawing.begin(replace(drawing.program, nodes=tuple(drawing.nodes), operators=()))
+            return drawing.finish()
+        # One call at least is in the graph: what nothing needs is dropped.
+        return drawing.finish([(calls[-1].targets or calls[-1].args)[0]])

@@ -375,6 +375,19 @@ def test_a_returned_value_that_an_argument_gets_is_not_the_argument(
     assert_apart(compiled(run), numbers(4), numbers(4))
 
 
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_returned_value_of_others_that_an_argument_gets_is_apart(
+    ops: SimpleNamespace, compiled: Callable[..., Any]
+) -> None:
+    def run(x: T, z: T) -> T:
+        y = x * 2
+        x.copy_(y)
+        ops.total(z, x)
+        return y
+
+    assert_apart(compiled(run), numbers(4), numbers(4))
+
+
 # ---------------------------------------------------------------------------------------------------- others, and the
 # way back
 

@@ -164,8 +164,8 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
         call_where_nothing_is_written(copy.graph, node)
     _return_views_of_inputs(copy.graph)
     keep_returned_copies(copy.graph)
+    separate_written_values(copy.graph)
     if not captured:
-        separate_written_values(copy.graph)
         compute_offsets(copy.graph)
     copy.graph.lint()
     copy.recompile()
@@ -305,8 +305,8 @@ def _source_of_copy(node: fx.Node) -> fx.Node | None:
 def separate_written_values(graph: fx.Graph) -> None:
     """Copy a value that a graph writes to an input if another input gets it, or the graph returns it.
 
-    TorchAir hands such a value out in the input's memory. It does so for one input alone, and what is returned changes with
-    the input.
+    TorchAir hands such a value out in the input's memory, or lets its operator write there. It does so for one input alone,
+    and what is returned changes with the input.
     """
     (output,) = (node for node in graph.nodes if node.op == "output")
     taken = {_origin(node) for node in output.all_input_nodes}
