@@ -34,7 +34,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def register(package: Path, code: str) -> list[Any]:
     """Run code that registers operators; each call of ``tell`` prints the evidence or the error of one."""
     prelude = """
-    import json, torch, torch_npu, torchair, ascend_graph
+    import itertools, json, torch, torch_npu, torchair, ascend_graph
     def tell(*args, **options):
         try:
             op = ascend_graph.register_op(*args, **options)
@@ -170,10 +170,11 @@ def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path)
         op = ascend_graph.register_op("JudgedHead")
         print(json.dumps(op.evidence["meta"]))
         x = torch.arange(12.0).view(4, 3)
-        for backend in (None, "npugraph_ex", torchair.get_npu_backend()):
+        for backend, dynamic in itertools.product((None, "npugraph_ex", torchair.get_npu_backend()), (False, True)):
             call = lambda x, size: op(x * 1, [size])
             if backend is not None:
-                call = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
+                torch._dynamo.reset()
+                call = torch.compile(call, backend=backend, fullgraph=True, dynamic=dynamic)
             print(json.dumps([call(x.npu(), 2).cpu().tolist(), [*call(torch.ones(7, 2).npu(), 5).shape]]))
         for given in (x.npu(), x.to("meta")):
             try:
@@ -189,7 +190,20 @@ def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path)
     assert "the InferShape function returned GRAPH_FAILED" in of_meta
     assert meta.startswith(f"found from the InferShape function of the package {package}, which answered ")
     assert meta.endswith(": x[b, *s] -> y[size[0], *s] where len(size) == 1")
-    assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 3
+    assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 6
+
+
+@pytest.mark.slow
+def test_an_input_that_is_given_by_values_has_no_other_dtype(package: Path) -> None:
+    (states,) = register(
+        package,
+        """
+        op = ascend_graph.register_op("JudgedHead")
+        report = ascend_graph.opcheck(op, checks=["dtypes"], raise_exception=False)
+        print(json.dumps([o.state.value for o in report.outcomes if o.check == "dtypes"]))
+        """,
+    )
+    assert states == ["passed"]
 
 
 def test_the_command_says_which_inputs_are_arguments(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:

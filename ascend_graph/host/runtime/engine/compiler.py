@@ -8,6 +8,7 @@ without data. If a shape depends on data or on an unknown size, the graph is dyn
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -375,7 +376,9 @@ class _GraphCompiler:
         kernel = step.kernel
         arguments = []
         for name, source in zip(kernel.inputs, step.sources, strict=True):
-            known = self.constants if name in kernel.value_inputs else self.shapes
+            known: Mapping[int, torch.Tensor] = self.constants if name in kernel.value_inputs else self.shapes
+            if kernel.infer is not None and name in kernel.inferred_from:
+                known = ChainMap(self.constants, self.shapes)
             slots = source if isinstance(source, tuple) else (source,)
             if any(slot not in known for slot in slots if slot != ABSENT):
                 return
@@ -383,12 +386,13 @@ class _GraphCompiler:
             arguments.append(values if isinstance(source, tuple) else values[0])
         if kernel.data_dependent:
             return
-        if kernel.value_inputs or any(isinstance(value, torch.Tensor) for value in step.attrs.values()):
-            results = infer_outputs(step, arguments)
+        values = any(isinstance(value, torch.Tensor) for value in step.attrs.values())
+        if kernel.value_inputs or kernel.inferred_from or values:
+            results = infer_outputs(step, arguments, self.constants)
         else:  # layers of a model are alike
             key = (kernel.op_type, step.targets, repr(step.attrs), shape_signature(arguments))
             if key not in self.inferred:
-                self.inferred[key] = infer_outputs(step, arguments)
+                self.inferred[key] = infer_outputs(step, arguments, self.constants)
             results = self.inferred[key]
         for slot, result in enumerate(results, step.first_target):
             if result is not None:
