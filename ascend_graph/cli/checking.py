@@ -96,7 +96,7 @@ def _explain_message(text: str, output_format: str) -> None:
 @click.option(
     "--meta", metavar="MODULE:FUNCTION|NAMESPACE::OP", help="A meta function in Python, or that of an operator, to ask."
 )
-@click.option("--op", "op_type", metavar="OP", help="With --meta: the op type, if the name does not say it.")
+@click.option("--op", "op_type", metavar="OP", help="With --meta: the op type, if the name does not say it. With --package: as OP.")
 @click.option(
     "--from",
     "sources",
@@ -147,12 +147,18 @@ def infer(
     if meta is not None:
         if names or package is not None:
             raise click.UsageError("--meta is asked alone: leave OP and --package out, and write --op OP")
+        _refuse_unused("--meta", {"-o": output})
         needs_torch_npu(sys.argv[1:])
         compare_meta(meta, op_type, sources, modules, device, output_format)
         return
     if package is not None or compiled:
         if package is None and len(compiled) < len(names):
             raise click.UsageError("give sources alone, or operators alone")
+        if package is not None and op_type is not None:
+            names, op_type = (*names, op_type), None
+        _refuse_unused(
+            "sources" if compiled else "--package", {"--op": op_type, "--import": modules, "--device": device}
+        )
         needs_torch_npu(sys.argv[1:])
         report_functions(package, () if compiled else names, compiled, sources, output, output_format)
         return
@@ -162,6 +168,7 @@ def infer(
             f"{given}expected one of NAMESPACE::OP, a source SOURCE.cpp, --package DIR, --meta NAME; for an op type alone "
             "write --package DIR OP"
         )
+    _refuse_unused("NAMESPACE::OP", {"--op": op_type, "--from": sources, "-o": output})
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.inference import infer_overload
     from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
@@ -174,6 +181,13 @@ def infer(
         print_json({"operator": str(overload), "relation": relation})
     else:
         click.echo(relation)
+
+
+def _refuse_unused(way: str, options: dict[str, object]) -> None:
+    """Raise for an option that says nothing in this way to ask."""
+    unused = [name for name, value in options.items() if value]
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} does not go with {way}: leave it out")
 
 
 @click.command(short_help="Explain how arguments map to GE, and why.")

@@ -95,6 +95,41 @@ def test_a_relation_that_is_right_up_to_a_block_is_refused(package: Path) -> Non
     assert "contradicts the InferShape" in refused
 
 
+PICKS = """
+REG_OP(JudgedPick)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(axis, Int, -1)
+    .ATTR(whole, Bool, false)
+    .OP_END_FACTORY_REG(JudgedPick)
+"""
+
+
+def test_a_relation_that_forgets_an_attr_is_refused(tmp_path: Path) -> None:
+    """Whatever its default makes of it."""
+    (tmp_path / "op_proto.h").write_text(PICKS)
+    (tmp_path / "picks.py").write_text("def pick(x, *, axis, whole):\n    return x if whole else x.select(axis, 0)\n")
+    theirs = "x[*s, n@axis] -> y[*s, n@axis] if whole else [*s]"
+    printed = register(
+        tmp_path / "opp",
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        from picks import pick
+        from ascend_graph.host import build_operator_package
+        package = {str(tmp_path / "opp")!r}
+        build_operator_package(package, {str(tmp_path / "op_proto.h")!r}, {{"JudgedPick": pick}}, relations={{"JudgedPick": {theirs!r}}})
+        tell("JudgedPick", shape={theirs!r})
+        tell("JudgedPick", shape="x[*s, n@axis] -> y[*s]")
+        tell("JudgedPick", shape="x[*s, n] -> y[*s, n] if whole else [*s]")
+        """,
+    )
+    right, whole, axis = printed
+    assert "agrees in" in right
+    assert "contradicts the relation" in whole
+    assert "contradicts the relation" in axis
+
+
 def test_a_loaded_prototype_with_other_parameters_is_not_asked_by_position(package: Path) -> None:
     printed = register(
         package,
@@ -211,6 +246,7 @@ def test_the_command_says_which_inputs_are_arguments(package: Path, monkeypatch:
     result = CliRunner().invoke(main, ["infer", "--package", str(package), "--op", "JudgedHead"])
     assert 'register_op("JudgedHead", shape=\'x[b, *s] -> y[size[0], *s]' in result.output
     assert "# size is an argument int[] of the schema" in result.output
+    assert "JudgedHalf" not in result.output
 
 
 def test_the_command_finds_the_relations_of_a_package_and_writes_them(
