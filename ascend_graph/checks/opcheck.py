@@ -380,7 +380,7 @@ def _dtypes(subject: Subject, drawer: SampleGenerator) -> CheckResult:
         # Alone, or with the others where all have one dtype.
         changed = ({**usual, name: outside}, dict.fromkeys(usual, outside))
         made = (drawer.draw(0, "dtype", dtypes=dtypes, absent=[], plain=True) for dtypes in changed)
-        sample = next((s for s in made if s is not None), None)
+        sample = next((s for s in made if s is not None and any(t.dtype is outside for t in s.tensors)), None)
         if sample is None:
             continue
         tried += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ from ascend_graph.shapes.samples import sample as relation_sample
 #: Sizes of a dimension: mostly not multiples of a kernel's block size, so that a remainder occurs.
 SIZES = (2, 3, 5, 7, 8, 16, 17, 33)
 _TRIES = 40
+#: Maximum number of elements of a call.
+_MOST_ELEMENTS = 1 << 24
 
 
 class SampleError(AscendGraphError, ValueError):
@@ -249,6 +252,9 @@ class SampleGenerator:
             is_list = any(a.name == name and "List[" in str(a.type) for a in self.arguments)
             shapes[self.names.get(name, name)] = [assumed] if is_list else assumed
             types[self.names.get(name, name)] = [drawn] if is_list else drawn
+        if sum(_elements(shape) for shape in shapes.values()) > _MOST_ELEMENTS:
+            self.trouble = f"a call has more than {_MOST_ELEMENTS} elements"
+            return None
         generator = torch.Generator().manual_seed(rng.getrandbits(32))
         values: dict[str, Any] = {}
         for argument in self.arguments:
@@ -331,6 +337,12 @@ def other_values(argument: Any) -> list[Any]:
 
 class _Undrawable:
     """Marker for an argument without any known value."""
+
+
+def _elements(shape: Any) -> int:
+    if isinstance(shape, list):
+        return sum(map(_elements, shape))
+    return 0 if shape is None else math.prod(shape)
 
 
 def is_tensor(argument: Any) -> bool:
