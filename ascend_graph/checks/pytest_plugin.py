@@ -6,7 +6,9 @@ in a conftest.py. It does not load itself: pytest would rewrite the asserts of t
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,22 +26,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Import torch before a test does: an import that failed fails again with another message."""
+    if config.getoption("--check-operators"):
+        with _sentence_without_cann():
+            importlib.import_module("torch")
+
+
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the checks of the modules after the collected tests."""
+    for module in config.getoption("--check-operators"):
+        with _sentence_without_cann():
+            items += _checks(session, module)
+
+
+@contextmanager
+def _sentence_without_cann() -> Iterator[None]:
     from ascend_graph.environment import without_cann
 
-    for module in config.getoption("--check-operators"):
-        try:
-            items += _checks(session, module)
-        except (ImportError, RuntimeError) as error:
-            if (sentence := without_cann(error)) is None:
-                raise
-            raise pytest.UsageError(sentence) from error
+    try:
+        yield
+    except (ImportError, RuntimeError) as error:
+        if (sentence := without_cann(error)) is None:
+            raise
+        raise pytest.UsageError(sentence) from error
 
 
 def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:
-    import importlib
-
     from ascend_graph.checks.opcheck import ALONE, CHECKS
     from ascend_graph.registration.registered import registered_ops
 
