@@ -42,6 +42,8 @@ def __getattr__(name: str) -> Any:
         if blocked:
             del sys.modules["torch"]
     globals()[name] = value
+    if autoload := sys.modules.get("ascend_graph.packages.autoload"):  # with torch, in the middle of this import
+        autoload.load_postponed()
     return value
 
 

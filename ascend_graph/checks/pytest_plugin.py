@@ -54,11 +54,9 @@ def _sentence_without_cann() -> Iterator[None]:
 
 def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:
     from ascend_graph.checks.opcheck import ALONE, CHECKS
-    from ascend_graph.registration.registered import registered_ops
+    from ascend_graph.registration.registered import registered_by
 
-    before = {id(op) for op in registered_ops()}
-    importlib.import_module(module)
-    operators = [op for op in registered_ops() if id(op) not in before] or registered_ops()
+    _, operators = registered_by(lambda: importlib.import_module(module))
     if not operators:
         raise pytest.UsageError(
             f"--check-operators {module}: the module registers no operator with ascend_graph; name one that does"

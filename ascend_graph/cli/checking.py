@@ -96,7 +96,12 @@ def _explain_message(text: str, output_format: str) -> None:
 @click.option(
     "--meta", metavar="MODULE:FUNCTION|NAMESPACE::OP", help="A meta function in Python, or that of an operator, to ask."
 )
-@click.option("--op", "op_type", metavar="OP", help="With --meta: the op type, if the name does not say it. With --package: as OP.")
+@click.option(
+    "--op",
+    "op_type",
+    metavar="OP",
+    help="With --meta: the op type, if the name does not say it. With --package: as OP.",
+)
 @click.option(
     "--from",
     "sources",
@@ -203,11 +208,13 @@ def explain(module: str, operator: str | None, output_format: str) -> None:
 
     require_module(module)
     needs_torch_npu(sys.argv[1:])
-    from ascend_graph.checks.explain import explain as page_of
-    from ascend_graph.registration.registered import registered_ops
+    import torch  # noqa: F401 - entry points of other wheels register theirs
 
-    import_operators(module)
-    pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]
+    from ascend_graph.checks.explain import explain as page_of
+    from ascend_graph.registration.registered import registered_by
+
+    _, own = registered_by(lambda: import_operators(module))
+    pages = [page_of(operator)] if operator else [page_of(one) for one in own]
     if output_format == "json":
         print_json([page.as_dict() for page in pages])
     else:

@@ -115,7 +115,7 @@ def _choose(subject: Subject, drawer: SampleGenerator, names: Sequence[str], pre
     kept, troubles = dict(drawer.assumed), list[_Trouble]()
     absent = [name for name in drawer.optional() if name not in names and name not in present]
     choices = [kept | choice for choice in itertools.islice(_choices(drawer, names), _MOST)]
-    taken = []
+    taken: list[tuple[int, int, int, dict[str, DimensionRange]]] = []
     for judge in (subject, replace(subject, reference=None)) if subject.reference is not None else (subject,):
         troubles = []
         for drawer.assumed in choices:

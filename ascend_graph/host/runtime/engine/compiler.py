@@ -386,8 +386,8 @@ class _GraphCompiler:
             arguments.append(values if isinstance(source, tuple) else values[0])
         if kernel.data_dependent:
             return
-        values = any(isinstance(value, torch.Tensor) for value in step.attrs.values())
-        if kernel.value_inputs or kernel.inferred_from or values:
+        has_tensors = any(isinstance(value, torch.Tensor) for value in step.attrs.values())
+        if kernel.value_inputs or kernel.inferred_from or has_tensors:
             results = infer_outputs(step, arguments, self.constants)
         else:  # layers of a model are alike
             key = (kernel.op_type, step.targets, repr(step.attrs), shape_signature(arguments))
