@@ -42,8 +42,10 @@ def __getattr__(name: str) -> Any:
         if blocked:
             del sys.modules["torch"]
     globals()[name] = value
-    if autoload := sys.modules.get("ascend_graph.packages.autoload"):  # with torch, in the middle of this import
-        autoload.load_postponed()
+    if "torch" in sys.modules:  # which may have been imported in the middle of this import
+        from ascend_graph.packages.autoload import load_postponed
+
+        load_postponed()
     return value
 
 

@@ -146,26 +146,23 @@ def infer(
 
     The exit status is 1 if no relation was found, or if sources disagree.
     """  # fmt: skip
-    from ascend_graph.cli.relations import compare_meta, report_functions
+    from ascend_graph.cli.relations import compare_meta, refuse_ignored, report_functions, report_kernel
 
     compiled = tuple(Path(name) for name in names if name.endswith((".cpp", ".cc", ".cxx")))
+    options = {"--op": op_type, "--from": sources, "--import": modules, "--device": device, "-o": output}
+    refuse_ignored(meta, package, compiled, {name for name, value in options.items() if value})
     if meta is not None:
         if names or package is not None:
             raise click.UsageError("--meta is asked alone: leave OP and --package out, and write --op OP")
-        _refuse_unused("--meta", {"-o": output})
         needs_torch_npu(sys.argv[1:])
         compare_meta(meta, op_type, sources, modules, device, output_format)
         return
     if package is not None or compiled:
         if package is None and len(compiled) < len(names):
             raise click.UsageError("give sources alone, or operators alone")
-        if package is not None and op_type is not None:
-            names, op_type = (*names, op_type), None
-        _refuse_unused(
-            "sources" if compiled else "--package", {"--op": op_type, "--import": modules, "--device": device}
-        )
         needs_torch_npu(sys.argv[1:])
-        report_functions(package, () if compiled else names, compiled, sources, output, output_format)
+        chosen = () if compiled else (*names, *filter(None, [op_type]))
+        report_functions(package, chosen, compiled, sources, output, output_format)
         return
     if len(names) != 1 or "::" not in names[0]:
         given = f"{' '.join(names)}: " if names else ""
@@ -173,26 +170,8 @@ def infer(
             f"{given}expected one of NAMESPACE::OP, a source SOURCE.cpp, --package DIR, --meta NAME; for an op type alone "
             "write --package DIR OP"
         )
-    _refuse_unused("NAMESPACE::OP", {"--op": op_type, "--from": sources, "-o": output})
     needs_torch_npu(sys.argv[1:])
-    from ascend_graph.inference import infer_overload
-    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
-
-    for module in modules:
-        import_extension(module)
-    overload = find_overload(names[0])
-    relation = str(infer_overload(overload, device=device or kernel_device(overload)))
-    if output_format == "json":
-        print_json({"operator": str(overload), "relation": relation})
-    else:
-        click.echo(relation)
-
-
-def _refuse_unused(way: str, options: dict[str, object]) -> None:
-    """Raise for an option that says nothing in this way to ask."""
-    unused = [name for name, value in options.items() if value]
-    if unused:
-        raise click.UsageError(f"{', '.join(unused)} does not go with {way}: leave it out")
+    report_kernel(names[0], modules, device, output_format)
 
 
 @click.command(short_help="Explain how arguments map to GE, and why.")

@@ -249,8 +249,7 @@ class _Planner:
     def take_found(self, relation: Relation | None, own: bool) -> None:
         """Take a relation of the package's author, with the declared dtypes for an operator that the registration defines."""
         if relation is not None:
-            says = "the author's InferDataType function"
-            self.relation = complete_relation(self.request.prototype, relation, says) if own else relation
+            self.relation = complete_relation(self.request.prototype, relation, "InferDataType") if own else relation
             self.origin = self.author.origin
 
     # ------------------------------------------------------------------------------------------------------- operator

@@ -668,8 +668,8 @@ def test_an_optional_input_with_which_each_call_breaks_a_rule_is_a_failure(
     assert [(o.check, o.state) for o in report.failures] == [("runs", CheckState.FAILED)]
     assert "tiling key 2" in report.failures[0].message
     assert (
-        "bias has the last dimension of x, with which the operator fails as with each likely shape; the relation does not "
-        "state its shape" in report.notes
+        "bias has the last dimension of x, with which the operator fails as with each likely shape; the relation "
+        "does not state its shape" in report.notes
     )
 
 

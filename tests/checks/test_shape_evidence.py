@@ -106,7 +106,7 @@ def test_the_command_compares_a_python_meta(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["mine::half", "-o", "relations.ini"], "-o does not go with NAMESPACE::OP: leave it out"),
-        (["mine::half", "--op", "Half", "--from", "."], "--op, --from does not go with NAMESPACE::OP: leave it out"),
+        (["mine::half", "--op", "Half", "--from", "."], "--from, --op does not go with NAMESPACE::OP: leave it out"),
         (["--package", ".", "--import", "mine"], "--import does not go with --package: leave it out"),
         (["half.cpp", "--op", "Half"], "--op does not go with sources: leave it out"),
         (["--meta", "mine:half", "-o", "relations.ini"], "-o does not go with --meta: leave it out"),

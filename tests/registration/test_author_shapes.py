@@ -118,7 +118,8 @@ def test_a_relation_that_forgets_an_attr_is_refused(tmp_path: Path) -> None:
         from picks import pick
         from ascend_graph.host import build_operator_package
         package = {str(tmp_path / "opp")!r}
-        build_operator_package(package, {str(tmp_path / "op_proto.h")!r}, {{"JudgedPick": pick}}, relations={{"JudgedPick": {theirs!r}}})
+        header, relations = {str(tmp_path / "op_proto.h")!r}, {{"JudgedPick": {theirs!r}}}
+        build_operator_package(package, header, {{"JudgedPick": pick}}, relations=relations)
         tell("JudgedPick", shape={theirs!r})
         tell("JudgedPick", shape="x[*s, n@axis] -> y[*s]")
         tell("JudgedPick", shape="x[*s, n] -> y[*s, n] if whole else [*s]")

@@ -252,7 +252,8 @@ class SampleGenerator:
             is_list = any(a.name == name and "List[" in str(a.type) for a in self.arguments)
             shapes[self.names.get(name, name)] = [assumed] if is_list else assumed
             types[self.names.get(name, name)] = [drawn] if is_list else drawn
-        if sum(_elements(shape) for shape in shapes.values()) > _MOST_ELEMENTS:
+        every = [s for shape in shapes.values() for s in (shape if isinstance(shape, list) else [shape])]
+        if sum(math.prod(shape) for shape in every if shape is not None) > _MOST_ELEMENTS:
             self.trouble = f"a call has more than {_MOST_ELEMENTS} elements"
             return None
         generator = torch.Generator().manual_seed(rng.getrandbits(32))
@@ -337,12 +338,6 @@ def other_values(argument: Any) -> list[Any]:
 
 class _Undrawable:
     """Marker for an argument without any known value."""
-
-
-def _elements(shape: Any) -> int:
-    if isinstance(shape, list):
-        return sum(map(_elements, shape))
-    return 0 if shape is None else math.prod(shape)
 
 
 def is_tensor(argument: Any) -> bool:

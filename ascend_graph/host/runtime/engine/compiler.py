@@ -8,7 +8,6 @@ without data. If a shape depends on data or on an unknown size, the graph is dyn
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -376,18 +375,14 @@ class _GraphCompiler:
         kernel = step.kernel
         arguments = []
         for name, source in zip(kernel.inputs, step.sources, strict=True):
-            known: Mapping[int, torch.Tensor] = self.constants if name in kernel.value_inputs else self.shapes
-            if kernel.infer is not None and name in kernel.inferred_from:
-                known = ChainMap(self.constants, self.shapes)
+            known = self.constants if name in kernel.value_inputs else self.shapes
+            read = self.constants if kernel.infer is not None and name in kernel.inferred_from else {}
             slots = source if isinstance(source, tuple) else (source,)
-            if any(slot not in known for slot in slots if slot != ABSENT):
+            if kernel.data_dependent or any(slot not in known for slot in slots if slot != ABSENT):
                 return
-            values = [known.get(slot) for slot in slots]
+            values = [read.get(slot, known.get(slot)) for slot in slots]
             arguments.append(values if isinstance(source, tuple) else values[0])
-        if kernel.data_dependent:
-            return
-        has_tensors = any(isinstance(value, torch.Tensor) for value in step.attrs.values())
-        if kernel.value_inputs or kernel.inferred_from or has_tensors:
+        if kernel.value_inputs or kernel.inferred_from or any(isinstance(v, torch.Tensor) for v in step.attrs.values()):
             results = infer_outputs(step, arguments, self.constants)
         else:  # layers of a model are alike
             key = (kernel.op_type, step.targets, repr(step.attrs), shape_signature(arguments))
