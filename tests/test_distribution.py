@@ -29,7 +29,7 @@ ENVIRONMENT = {
 
 def make(*arguments: str, cwd: Path = TREE, **environment: str) -> str:
     """What make prints, where .venv is taken as it is."""
-    command = ["make", "-s", *arguments, "-o", ".venv/bin/python", "-o", ".venv/installed"]
+    command = ["make", "-s", *arguments, "-o", ".venv/bin/pip", "-o", ".venv/installed"]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=ENVIRONMENT | environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

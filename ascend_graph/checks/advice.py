@@ -41,6 +41,11 @@ ADVICE: Mapping[str, str] = {
 SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ("runs", r"multiple of 32", "a tail that is not a multiple of 32 bytes: copy it with DataCopyPad"),
     ("runs", r"\b0 (?:bytes|elements)", "a size of 0: return early in the kernel"),
+    (
+        "runs",
+        r"asked for .* workspace",
+        "a workspace that is too small: set GetWorkspaceSizes(1)[0] in the tiling function",
+    ),
     ("runs", r"out of bounds", "a block or tile after the last one: correct its begin and count, or return early"),
     *(
         (
@@ -60,8 +65,18 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
         r"nothing set the flag",
         "a flag that is set in another branch, or with another number: set it before each wait",
     ),
+    (
+        "runs",
+        r"queue \w+ is ",
+        "a queue that does not balance: write AllocTensor, EnQue, DeQue and FreeTensor for each tile",
+    ),
     ("runs", r"which nothing wrote", "a tile that is read before it is filled: copy or compute it first"),
     ("runs", r"overflow the unified buffer", "tiles that are too large: make them smaller in the tiling function"),
+    (
+        "runs",
+        r"tiling structure has",
+        "tiling structures that differ in op_host and op_kernel: include one header in both",
+    ),
     ("runs", r"tiling key", "SetTilingKey and TILING_KEY_IS differ: write the same keys in both"),
     ("runs", r"write ValueDepend", "values of an input that only ValueDepend gives to the tiling function: write it"),
     (

@@ -15,7 +15,7 @@ from ascend_graph.checks.advice import excluding
 from ascend_graph.checks.calls.assumed import assume_shapes
 from ascend_graph.checks.calls.attr_values import coverage, known_values
 from ascend_graph.checks.calls.constants import constants_of
-from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
+from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families, is_tensor
 from ascend_graph.checks.calls.trying import CallTally, try_calls, try_more_values
 from ascend_graph.checks.kinds import graph_checks, operator_checks, tangents, transform_checks
 from ascend_graph.checks.kinds.larger_calls import large
@@ -369,17 +369,18 @@ def _dtypes(subject: Subject, drawer: SampleGenerator) -> CheckResult:
     if not allowed or any(p.unknown_types for p in drawer.parameters.values()):
         return CheckResult("dtypes", CheckState.SKIPPED, message="the prototype does not list the dtypes")
     tried = 0
+    tensors = {a.name for a in drawer.arguments if is_tensor(a)}  # others are numbers of the schema
     for name, listed in allowed.items():
         outside = next(
             (d for d in (torch.float64, torch.int16, torch.complex64, torch.bool, torch.int8) if d not in listed), None
         )
         usual = drawer.combinations()[0]
-        if outside is None:
+        if outside is None or name not in tensors:
             continue
         # Alone, or with the others where all have one dtype.
         changed = ({**usual, name: outside}, dict.fromkeys(usual, outside))
         made = (drawer.draw(0, "dtype", dtypes=dtypes, absent=[], plain=True) for dtypes in changed)
-        sample = next((s for s in made if s is not None), None)
+        sample = next((s for s in made if s is not None and any(t.dtype is outside for t in s.tensors)), None)
         if sample is None:
             continue
         tried += 1

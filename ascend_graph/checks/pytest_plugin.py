@@ -6,7 +6,9 @@ in a conftest.py. It does not load itself: pytest would rewrite the asserts of t
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,28 +26,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Import torch before a test does: an import that failed fails again with another message."""
+    if config.getoption("--check-operators"):
+        with _sentence_without_cann():
+            importlib.import_module("torch")
+
+
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the checks of the modules after the collected tests."""
+    for module in config.getoption("--check-operators"):
+        with _sentence_without_cann():
+            items += _checks(session, module)
+
+
+@contextmanager
+def _sentence_without_cann() -> Iterator[None]:
     from ascend_graph.environment import without_cann
 
-    for module in config.getoption("--check-operators"):
-        try:
-            items += _checks(session, module)
-        except (ImportError, RuntimeError) as error:
-            if (sentence := without_cann(error)) is None:
-                raise
-            raise pytest.UsageError(sentence) from error
+    try:
+        yield
+    except (ImportError, RuntimeError) as error:
+        if (sentence := without_cann(error)) is None:
+            raise
+        raise pytest.UsageError(sentence) from error
 
 
 def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:
-    import importlib
-
     from ascend_graph.checks.opcheck import ALONE, CHECKS
-    from ascend_graph.registration.registered import registered_ops
+    from ascend_graph.registration.registered import registered_by
 
-    before = {id(op) for op in registered_ops()}
-    importlib.import_module(module)
-    operators = [op for op in registered_ops() if id(op) not in before] or registered_ops()
+    _, operators = registered_by(lambda: importlib.import_module(module))
     if not operators:
         raise pytest.UsageError(
             f"--check-operators {module}: the module registers no operator with ascend_graph; name one that does"

@@ -10,10 +10,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ascend_graph.doctor.messages import hint
 from ascend_graph.workers import ModuleError, import_operators
+
+if TYPE_CHECKING:
+    from ascend_graph.registration.registered import RegisteredOp
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,7 +28,11 @@ def main(arguments: Sequence[str]) -> int:
     with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
         _say(lines, {"begins": request["module"]})
         try:
-            names = import_operators(request["module"])
+            import torch  # noqa: F401 - entry points of other wheels register theirs
+
+            from ascend_graph.registration.registered import registered_by
+
+            names, own = registered_by(lambda: import_operators(request["module"]))
         except ModuleError as error:
             _say(lines, {"error": str(error)})
             return 1
@@ -35,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
             said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             _say(lines, {"error": f"{said}\n{known}" if known else said})
             return 1
-        _check(lines, request, names.get("REFERENCES", {}))
+        _check(lines, request, own, names.get("REFERENCES", {}))
     return 0
 
 
@@ -43,7 +50,12 @@ def _say(lines: TextIO, what: dict[str, Any]) -> None:
     lines.write(json.dumps(what) + "\n")
 
 
-def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Callable[..., Any]]) -> None:
+def _check(
+    lines: TextIO,
+    request: dict[str, Any],
+    own: Sequence[RegisteredOp],
+    references: Mapping[str, Callable[..., Any]],
+) -> None:
     from ascend_graph.checks.calls.samples import SampleError
     from ascend_graph.checks.opcheck import check_names, opcheck
     from ascend_graph.checks.report import CheckReport, CheckResult, CheckState
@@ -57,9 +69,9 @@ def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Call
         return
     found = {str(op.overload): op for op in registered_ops()}
     named = request["operators"]
-    chosen = {
-        name: op for name, op in found.items() if not named or {name, op.op_type, op.overload.name()} & set(named)
-    }
+    chosen = {str(op.overload): op for op in own}
+    if named:
+        chosen = {name: op for name, op in found.items() if {name, op.op_type, op.overload.name()} & set(named)}
     _say(lines, {"operators": list(chosen), "registered": list(found)})
     for name, op in chosen.items():
         if name in request["done"]:

@@ -96,7 +96,12 @@ def _explain_message(text: str, output_format: str) -> None:
 @click.option(
     "--meta", metavar="MODULE:FUNCTION|NAMESPACE::OP", help="A meta function in Python, or that of an operator, to ask."
 )
-@click.option("--op", "op_type", metavar="OP", help="With --meta: the op type, if the name does not say it.")
+@click.option(
+    "--op",
+    "op_type",
+    metavar="OP",
+    help="With --meta: the op type, if the name does not say it. With --package: as OP.",
+)
 @click.option(
     "--from",
     "sources",
@@ -141,9 +146,11 @@ def infer(
 
     The exit status is 1 if no relation was found, or if sources disagree.
     """  # fmt: skip
-    from ascend_graph.cli.relations import compare_meta, report_functions
+    from ascend_graph.cli.relations import compare_meta, refuse_ignored, report_functions, report_kernel
 
     compiled = tuple(Path(name) for name in names if name.endswith((".cpp", ".cc", ".cxx")))
+    options = {"--op": op_type, "--from": sources, "--import": modules, "--device": device, "-o": output}
+    refuse_ignored(meta, package, compiled, {name for name, value in options.items() if value})
     if meta is not None:
         if names or package is not None:
             raise click.UsageError("--meta is asked alone: leave OP and --package out, and write --op OP")
@@ -154,7 +161,8 @@ def infer(
         if package is None and len(compiled) < len(names):
             raise click.UsageError("give sources alone, or operators alone")
         needs_torch_npu(sys.argv[1:])
-        report_functions(package, () if compiled else names, compiled, sources, output, output_format)
+        chosen = () if compiled else (*names, *filter(None, [op_type]))
+        report_functions(package, chosen, compiled, sources, output, output_format)
         return
     if len(names) != 1 or "::" not in names[0]:
         given = f"{' '.join(names)}: " if names else ""
@@ -163,17 +171,7 @@ def infer(
             "write --package DIR OP"
         )
     needs_torch_npu(sys.argv[1:])
-    from ascend_graph.inference import infer_overload
-    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
-
-    for module in modules:
-        import_extension(module)
-    overload = find_overload(names[0])
-    relation = str(infer_overload(overload, device=device or kernel_device(overload)))
-    if output_format == "json":
-        print_json({"operator": str(overload), "relation": relation})
-    else:
-        click.echo(relation)
+    report_kernel(names[0], modules, device, output_format)
 
 
 @click.command(short_help="Explain how arguments map to GE, and why.")
@@ -189,11 +187,13 @@ def explain(module: str, operator: str | None, output_format: str) -> None:
 
     require_module(module)
     needs_torch_npu(sys.argv[1:])
-    from ascend_graph.checks.explain import explain as page_of
-    from ascend_graph.registration.registered import registered_ops
+    import torch  # noqa: F401 - entry points of other wheels register theirs
 
-    import_operators(module)
-    pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]
+    from ascend_graph.checks.explain import explain as page_of
+    from ascend_graph.registration.registered import registered_by
+
+    _, own = registered_by(lambda: import_operators(module))
+    pages = [page_of(operator)] if operator else [page_of(one) for one in own]
     if output_format == "json":
         print_json([page.as_dict() for page in pages])
     else:

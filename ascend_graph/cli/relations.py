@@ -103,6 +103,37 @@ def _write(path: Path, results: Sequence[SourceResult]) -> list[str]:
     return [*remarks, f"{path}: {len(relations)} relations, {state}"]
 
 
+#: Options that say nothing, by the way in which relations are asked for.
+_IGNORED = {
+    "--meta": {"-o"},
+    "sources": {"--op", "--import", "--device"},
+    "--package": {"--import", "--device"},
+    "NAMESPACE::OP": {"--op", "--from", "-o"},
+}
+
+
+def refuse_ignored(meta: str | None, package: Path | None, compiled: Sequence[Path], options: set[str]) -> None:
+    """Raise for options that would have no effect."""
+    way = "--meta" if meta else "sources" if compiled else "--package" if package else "NAMESPACE::OP"
+    if unused := sorted(options & _IGNORED[way]):
+        raise click.UsageError(f"{', '.join(unused)} does not go with {way}: leave it out")
+
+
+def report_kernel(name: str, modules: Sequence[str], device: str | None, output_format: str) -> None:
+    """Print the relation that an operator's kernel follows, found by running it."""
+    from ascend_graph.inference import infer_overload
+    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
+
+    for module in modules:
+        import_extension(module)
+    overload = find_overload(name)
+    relation = str(infer_overload(overload, device=device or kernel_device(overload)))
+    if output_format == "json":
+        print_json({"operator": str(overload), "relation": relation})
+    else:
+        click.echo(relation)
+
+
 def compare_meta(
     name: str,
     op_type: str | None,

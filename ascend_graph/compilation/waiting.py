@@ -1,20 +1,33 @@
 """Program ``python -m ascend_graph.compilation.waiting WHAT COMMAND…``: run a long command, and report its progress.
 
 Its output is shown only if it fails: a sentence first, the errors, and a file with all of it. WHAT is a text such as
-``installing torch``. Nothing but the standard library is needed.
+``installing torch``; in one directory one process at a time does it. Nothing but the standard library is needed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
-from ascend_graph.compilation.cache import cache_directory
+from ascend_graph.compilation.cache import cache_directory, locked
 from ascend_graph.compilation.failures import build_error
 from ascend_graph.compilation.processes import ended_by_signals, started
 from ascend_graph.compilation.progress import announced
 from ascend_graph.compilation.toolchain import BuildError
+
+
+@contextmanager
+def _alone(what: str) -> Iterator[None]:
+    """Let other processes with the same work in this directory wait: two installations into one environment break it."""
+    key = hashlib.sha256(f"{Path.cwd()}\n{what}".encode()).hexdigest()[:16]
+    with ExitStack() as stack:
+        with suppress(OSError):  # a cache that cannot be written is said by whoever needs it
+            stack.enter_context(locked(cache_directory() / f"waiting-{key}.lock", what))
+        yield
 
 
 def wait(what: str, command: Sequence[str]) -> None:
@@ -26,6 +39,7 @@ def wait(what: str, command: Sequence[str]) -> None:
     try:
         with (
             ended_by_signals(),
+            _alone(what),
             announced(what, "", cache_directory(), bar=False),
             started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process,
         ):

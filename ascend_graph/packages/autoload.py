@@ -26,7 +26,7 @@ AUTOLOAD_VARIABLE = "ASCEND_GRAPH_AUTOLOAD"
 _lock = threading.RLock()
 #: Entry points that were loaded, by what they say; an error is said once.
 _done: dict[str, str] = {}
-#: Entry points whose module was being imported when they were to be loaded.
+#: Entry points that had to wait: their module, or one of this package, was being imported.
 postponed: set[str] = set()
 
 
@@ -86,7 +86,7 @@ def load_operators() -> dict[str, str]:
             key = f"{entry.name} = {entry.value}"
             if key in _done:
                 continue
-            if _is_being_imported(entry.module):
+            if _is_being_imported(entry.module) or _uses_what_is_being_imported():
                 postponed.add(key)
                 continue
             postponed.discard(key)
@@ -101,6 +101,12 @@ def load_operators() -> dict[str, str]:
         return dict(_done)
 
 
+def load_postponed() -> None:
+    """Load the entry points that had to wait for an import, if it has ended."""
+    if postponed:
+        load_operators()
+
+
 def load_errors(keys: set[str]) -> list[tuple[str, str]]:
     """Return the errors of entry points that could not be loaded."""
     return [(key, _done[key]) for key in sorted(keys) if _done.get(key)]
@@ -111,6 +117,12 @@ def _is_being_imported(module: str) -> bool:
     names = module.split(".")
     loaded = (sys.modules.get(".".join(names[: n + 1])) for n in range(len(names)))
     return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in loaded)
+
+
+def _uses_what_is_being_imported() -> bool:
+    """Return whether a module of this package is half imported: it imports PyTorch, and operators are registered with it."""
+    here = [module for name, module in list(sys.modules.items()) if name.startswith("ascend_graph.")]
+    return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in here)
 
 
 def _warn(entry: EntryPoint, key: str, error: BaseException) -> None:

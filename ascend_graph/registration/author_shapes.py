@@ -38,7 +38,7 @@ _SIZES = (
     (256, 512, 1024, 2048, 520, 4096),
 )
 #: Highest number of attr settings compared, and highest number of calls.
-_MOST_SETTINGS, _MOST_CALLS = 6, 60
+_MOST_SETTINGS, _MOST_CALLS = 10, 100
 _PLAIN: Mapping[AttrType, Any] = {
     AttrType.INT: 1,
     AttrType.FLOAT: 1.0,
@@ -172,17 +172,26 @@ def _calls(
 def _settings(
     prototype: OpPrototype, relation: Relation, names: Mapping[str, str], of_package: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
-    """Return settings of all attrs: the defaults, and those with each value on which relation or package branch."""
+    """Return settings of all attrs: the defaults, and those with each value on which relation or package may branch."""
     usual = {a.name: _PLAIN[a.type] if a.required or a.default is None else a.default for a in prototype.attrs}
     branches, used = compared_values(relation), relation.free_names
     settings = [usual]
     for attr in prototype.attrs:
         name = names.get(attr.name, attr.name)
         values = [v for v in (*branches.get(name, ()), *of_package.get(attr.name, ())) if _is_of(attr, v)]
-        if attr.type is AttrType.BOOL and name in used:
+        if attr.type is AttrType.BOOL:
             values.append(not usual[attr.name])
+        elif name not in used:  # a relation may forget what the package's shapes follow from
+            values += _other_values(attr, usual[attr.name])
         settings += [usual | {attr.name: value} for value in dict.fromkeys(values) if value != usual[attr.name]]
     return settings[:_MOST_SETTINGS]
+
+
+def _other_values(attr: Attr, usual: Any) -> tuple[Any, ...]:
+    """Return values that an attr may have as well; the package refuses those that it may not."""
+    if attr.type is AttrType.INT and type(usual) is int:
+        return usual + 1, 2 * usual
+    return ((0,), (1, 0)) if attr.type is AttrType.LIST_INT else ()
 
 
 def _is_of(attr: Attr, value: Any) -> bool:

@@ -239,7 +239,7 @@ class _Planner:
             return
         loaded = loaded_relation(prototype.op_type)
         if loaded is not None:
-            self.relation = complete_relation(prototype, loaded.relation)
+            self.relation = complete_relation(prototype, loaded.relation, f"the relation of {loaded.place}")
             self.origin = f"the relation of {loaded.place}"
             return
         own = self.request.overload is None
@@ -249,7 +249,7 @@ class _Planner:
     def take_found(self, relation: Relation | None, own: bool) -> None:
         """Take a relation of the package's author, with the declared dtypes for an operator that the registration defines."""
         if relation is not None:
-            self.relation = complete_relation(self.request.prototype, relation) if own else relation
+            self.relation = complete_relation(self.request.prototype, relation, "InferDataType") if own else relation
             self.origin = self.author.origin
 
     # ------------------------------------------------------------------------------------------------------- operator

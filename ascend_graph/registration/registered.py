@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -147,6 +147,16 @@ registry: dict[str, RegisteredOp] = {}
 def registered_ops() -> tuple[RegisteredOp, ...]:
     """Return the operators registered now, in the order of registration."""
     return tuple(registry.values())
+
+
+def registered_by(load: Callable[[], Any]) -> tuple[Any, tuple[RegisteredOp, ...]]:
+    """Return what a function returns, and the operators that it registers; all there are if it registers none.
+
+    Entry points of other wheels have registered theirs with the import of torch.
+    """
+    before = {id(op) for op in registered_ops()}
+    loaded = load()
+    return loaded, tuple(op for op in registered_ops() if id(op) not in before) or registered_ops()
 
 
 def find_registered(operator: Any) -> RegisteredOp | None:

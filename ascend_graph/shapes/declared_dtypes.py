@@ -13,7 +13,7 @@ from ascend_graph.shapes.relation import Relation, parse_relation
 from ascend_graph.shapes.syntax import Dims, Expr, FunctionCall, Like, Name, Tensor
 
 
-def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relation:
+def complete_relation(prototype: OpPrototype, relation: str | Relation, source: str = "the relation") -> Relation:
     """Return the relation with the dtypes that the prototype declares, where it says nothing of an output's dtype.
 
     The first of these that fits is written into the relation:
@@ -27,6 +27,7 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
     Args:
         prototype: Prototype of the operator. Outputs are known by its names, or by their order.
         relation: Shape relation, or its text.
+        source: Where its dtypes are from, for messages.
 
     Raises:
         RelationError: The relation is malformed; or it says a dtype that the prototype does not list; or the prototype
@@ -44,7 +45,7 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
     if not outputs.keys() & set(parsed.outputs) and len(outputs) == len(parsed.outputs):
         outputs = dict(zip(parsed.outputs, prototype.outputs, strict=True))
     completed = tuple([
-        tensor if tensor.name not in outputs else _with_dtypes(tensor, outputs[tensor.name], prototype, parsed)
+        tensor if tensor.name not in outputs else _with_dtypes(tensor, outputs[tensor.name], prototype, parsed, source)
         for tensor in parsed.output_tensors
     ])  # fmt: skip
     if completed == parsed.output_tensors:
@@ -52,7 +53,7 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation) -> Relat
     return parse_relation(str(replace(parsed, output_tensors=completed)))
 
 
-def _check_listed(tensor: Tensor, output: Parameter, op_type: str) -> None:
+def _check_listed(tensor: Tensor, output: Parameter, op_type: str, source: str) -> None:
     """Raise if the relation says a dtype that the prototype does not list for an output."""
     if not output.dtypes or output.unknown_types or not TORCH_NAMES.keys() >= set(output.dtypes):
         return  # a dtype without a name in torch, such as INT4, is in a tensor of another
@@ -60,13 +61,13 @@ def _check_listed(tensor: Tensor, output: Parameter, op_type: str) -> None:
         match alternative.dtype:
             case Name(name) if name in CATEGORY and name not in {TORCH_NAMES[dtype] for dtype in output.dtypes}:
                 raise RelationError(
-                    f"{op_type}: the output {tensor.name} is {name} by the relation; expected a dtype that the prototype "
+                    f"{op_type}: the output {tensor.name} is {name} by {source}; expected a dtype that the prototype "
                     f"lists for it: {_listed(output)}. Correct one of both"
                 )
 
 
-def _with_dtypes(tensor: Tensor, output: Parameter, prototype: OpPrototype, relation: Relation) -> Tensor:
-    _check_listed(tensor, output, prototype.op_type)
+def _with_dtypes(tensor: Tensor, output: Parameter, prototype: OpPrototype, relation: Relation, source: str) -> Tensor:
+    _check_listed(tensor, output, prototype.op_type, source)
     if not (output.dtypes or output.promote) or any(a.dtype is not None for a in tensor.alternatives):
         return tensor
     inputs = {p.name: p for p in prototype.inputs if p.name in relation.inputs}

@@ -30,6 +30,9 @@ def test_advice_on_a_message_says_what_to_write() -> None:
     [
         ("DataCopy: unaligned copy: 1 elements of 1 bytes are 1 bytes, no multiple of 32", "DataCopyPad"),
         ("InitBuffer: 2 buffers of 0 bytes for queue VECIN; both must be above 0", "return early"),
+        ("DeQue: queue VECIN is empty (on the device this waits for ever); EnQue a tensor first", "does not balance"),
+        ("dst ends at byte 0; the tiling function asked for a workspace of 64 bytes", "GetWorkspaceSizes"),
+        ("GET_TILING_DATA: the tiling structure has 32 bytes, its memory 24", "include one header in both"),
         ("tiling key 2 is not one of the kernel's; it asks for 1, 3", "TILING_KEY_IS"),
         ("Op: the tiling function accesses memory through a null or bad pointer", "GetAttrPointer"),
         (

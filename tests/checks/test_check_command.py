@@ -114,6 +114,24 @@ def test_a_process_that_does_not_start_is_not_blamed_on_the_module(
     assert "Python did not start; see the output above" in result.output
 
 
+def test_operators_of_other_wheels_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their entry points register them with the import of torch."""
+    head, _, rest = MODULE.partition(', "crash":')
+    twice = head + rest[rest.index("\n}.items()") :]
+    distribution = tmp_path / "others-1.0.dist-info"
+    distribution.mkdir()
+    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (distribution / "entry_points.txt").write_text("[ascend_graph.operators]\nothers = others\n")
+    others = twice.replace("Cmd", "Oth").replace('"cmd"', '"oth"').replace("ops.cmd", "ops.oth")
+    (tmp_path / "others.py").write_text(others)
+    (tmp_path / "mine.py").write_text(twice)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    options = ["--check", "meta", "--format", "json"]
+    for named, found in (([], "cmd.twice.default"), (["OthTwice"], "oth.twice.default")):
+        result = CliRunner().invoke(main, ["check", str(tmp_path / "mine.py"), *named, *options])
+        assert [report["operator"] for report in json.loads(result.stdout)] == [found]
+
+
 def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     plugin = ["-p", "ascend_graph.checks.pytest_plugin", "--check-operators", "my_ops"]

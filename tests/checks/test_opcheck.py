@@ -15,6 +15,7 @@ import torch
 
 import ascend_graph
 from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator
+from ascend_graph.checks.kinds.subject import Faulted, Subject
 from ascend_graph.checks.opcheck import ALONE, CHECKS, opcheck
 from ascend_graph.checks.report import CheckError, CheckReport, CheckResult, CheckState, junit
 from ascend_graph.host.kernels import host_kernel
@@ -297,6 +298,10 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     "several tiles": (eager(lambda right, x, *_: right() + (x.numel() > 500_000)), "large"),
     "a last element of several tiles": (
         eager(lambda right, x, *_: skips_the_last(right) if x.numel() > 100_000 else right()),
+        "large",
+    ),
+    "a part of a tile after whole ones in each row": (
+        eager(lambda right, x, *_: right() + (x.dim() > 1 and x.shape[-1] > 2048 and x.shape[-1] % 1024 != 0)),
         "large",
     ),
     "sizes of 1": (eager(lambda right, x, *_: right() + (1 in x.shape)), "reference"),
@@ -630,6 +635,56 @@ def test_an_input_that_the_relation_does_not_name_gets_the_shape_that_the_operat
     assert report.ok
     note = "bias has the last dimension of x, which the operator takes; the relation does not state its shape"
     assert note in report.notes
+
+
+def test_a_wrong_kernel_does_not_change_the_shape_that_an_input_is_taken_to_have(operator: Operator) -> None:
+    """It takes a vector, too, and reads on after it: the shape with which it is right in most calls is the one."""
+
+    def wrong(x: Any, bias: Any, *, factor: float = 2.0, negate: bool = False) -> Any:
+        read = bias if bias.shape == x.shape else torch.full_like(x, 1e9)
+        return scale(x, read, factor=factor, negate=negate) + (x.numel() > 300)
+
+    required = SCHEMA.replace("Tensor? bias=None", "Tensor bias")
+    operator.make(wrong, required, shape="x[*s, n] -> y[*s, n]")
+    report = opcheck(operator.registered, reference=scale, checks=["reference", "large"], raise_exception=False)
+    assert "bias has the shape of x, which the operator takes; the relation does not state its shape" in report.notes
+    assert not report.ok
+
+
+def test_an_optional_input_with_which_each_call_breaks_a_rule_is_a_failure(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was absent in all calls, and the operator passed."""
+    run = Subject.run
+
+    def faults(subject: Subject, sample: Sample) -> Any:
+        if len(sample.args) > 1 and sample.args[1] is not None:
+            raise Faulted(f"error 507015: block 0 of {len(sample.tensors)}: tiling key 2 is not one of the kernel's")
+        return run(subject, sample)
+
+    monkeypatch.setattr(Subject, "run", faults)
+    operator.make(shape="x[*s, n] -> y[*s, n]")
+    report = opcheck(operator.registered, reference=scale, checks=["reference"], raise_exception=False)
+    assert [(o.check, o.state) for o in report.failures] == [("runs", CheckState.FAILED)]
+    assert "tiling key 2" in report.failures[0].message
+    assert (
+        "bias has the last dimension of x, with which the operator fails as with each likely shape; the relation "
+        "does not state its shape" in report.notes
+    )
+
+
+def test_a_kernel_that_fails_with_each_shape_is_said_to_in_its_own_words(operator: Operator) -> None:
+    def fails(x: Any, bias: Any, **attrs: Any) -> Any:
+        if bias.dim() == 0:
+            raise ValueError("bias is a scalar")
+        raise ValueError(f"{x.numel()} elements are in a queue at the end")
+
+    required = SCHEMA.replace("Tensor? bias=None", "Tensor bias")
+    operator.make(fails, required, shape="x[*s, n] -> y[*s, n]")
+    with pytest.raises(
+        SampleError, match=r"elements are in a queue at the end. Correct the kernel if it is wrong there"
+    ):
+        opcheck(operator.registered, reference=scale)
 
 
 def test_an_optional_input_that_the_relation_does_not_name_is_drawn_too(operator: Operator) -> None:

@@ -102,6 +102,22 @@ def test_the_command_compares_a_python_meta(tmp_path: Path) -> None:
     assert found["prototype"] == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mine::half", "-o", "relations.ini"], "-o does not go with NAMESPACE::OP: leave it out"),
+        (["mine::half", "--op", "Half", "--from", "."], "--from, --op does not go with NAMESPACE::OP: leave it out"),
+        (["--package", ".", "--import", "mine"], "--import does not go with --package: leave it out"),
+        (["half.cpp", "--op", "Half"], "--op does not go with sources: leave it out"),
+        (["--meta", "mine:half", "-o", "relations.ini"], "-o does not go with --meta: leave it out"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(main, ["infer", *arguments])
+    assert result.exit_code == 2
+    assert said in result.output
+
+
 def test_an_op_type_alone_is_told_of_packages_and_metas() -> None:
     result = CliRunner().invoke(main, ["infer", "EvidenceHalf"])
     assert result.exit_code == 2

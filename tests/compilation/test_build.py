@@ -568,6 +568,17 @@ def test_waiting_shows_the_output_of_what_fails_alone() -> None:
     assert waiting("alone").returncode == 2
 
 
+def test_waiting_does_the_same_work_in_one_directory_once_at_a_time(tmp_path: Path) -> None:
+    """As two ``make setup`` in one tree do."""
+    command = [sys.executable, "-m", "ascend_graph.compilation.waiting", "setting up", "sh", "-c"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    both = [
+        subprocess.Popen([*command, "mkdir busy && sleep 0.5 && rmdir busy"], cwd=tmp_path, env=environment)
+        for _ in range(2)
+    ]
+    assert [one.wait() for one in both] == [0, 0]
+
+
 def test_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs() >= 1
     monkeypatch.setenv("MAX_JOBS", "3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,14 @@ def test_values_are_arguments(shape: Callable[[Shape, Sequence[int], bool], Sequ
     assert str(found.relation).startswith(relation)
     checked = agreement(found.relation, asked, 200, seed=3)
     assert (checked.compared, checked.differing) == (200, ())
+
+
+def test_values_that_a_definition_gives_are_lists() -> None:
+    """As they are in the schema that is made of the definition: a relation that is written to a file has to fit it."""
+    given = replace(function(appended), data_inputs=(), value_inputs=("n",))
+    found, asked = infer_with_values(given, isolated=False)
+    assert str(found.relation).startswith("x[*s] -> y[*s, n[0]]")
+    assert next(a.type for a in asked.prototype.attrs if a.name == "n") is AttrType.LIST_INT
 
 
 def capped(x: Shape, count: Sequence[int], keep: bool) -> Sequence[int]:

@@ -180,5 +180,10 @@ def test_a_fresh_process_has_the_operators_and_a_broken_wheel_does_not_stop_torc
     # The wheel's own import, which imports torch, comes first.
     done = run(code.replace("import torch\n", "import wheel_whole, torch\n"))
     assert done.stdout == "['wheel_whole::wheel_add'] torch.Size([3])\n", done.stderr
+    # Or a name of ascend_graph, whose import imports torch.
+    for first in ("import ascend_graph; ascend_graph.register_op", "from ascend_graph.registration import register_op"):
+        done = run(code.replace("import torch\n", f"{first}; import torch\n"))
+        assert "wheel-whole" not in done.stderr
+        assert done.stdout.endswith(" torch.Size([3])\n"), done.stderr
     done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert "AttributeError" in done.stderr

@@ -34,7 +34,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def register(package: Path, code: str) -> list[Any]:
     """Run code that registers operators; each call of ``tell`` prints the evidence or the error of one."""
     prelude = """
-    import json, torch, torch_npu, torchair, ascend_graph
+    import itertools, json, torch, torch_npu, torchair, ascend_graph
     def tell(*args, **options):
         try:
             op = ascend_graph.register_op(*args, **options)
@@ -93,6 +93,42 @@ def test_a_relation_that_contradicts_infer_shape_is_refused_with_both_answers(an
 def test_a_relation_that_is_right_up_to_a_block_is_refused(package: Path) -> None:
     (refused,) = register(package, 'tell("JudgedHalf", shape="x[*s, d] -> y[*s, d // 2 if d <= 128 else 64]")')
     assert "contradicts the InferShape" in refused
+
+
+PICKS = """
+REG_OP(JudgedPick)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(axis, Int, -1)
+    .ATTR(whole, Bool, false)
+    .OP_END_FACTORY_REG(JudgedPick)
+"""
+
+
+def test_a_relation_that_forgets_an_attr_is_refused(tmp_path: Path) -> None:
+    """Whatever its default makes of it."""
+    (tmp_path / "op_proto.h").write_text(PICKS)
+    (tmp_path / "picks.py").write_text("def pick(x, *, axis, whole):\n    return x if whole else x.select(axis, 0)\n")
+    theirs = "x[*s, n@axis] -> y[*s, n@axis] if whole else [*s]"
+    printed = register(
+        tmp_path / "opp",
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        from picks import pick
+        from ascend_graph.host import build_operator_package
+        package = {str(tmp_path / "opp")!r}
+        header, relations = {str(tmp_path / "op_proto.h")!r}, {{"JudgedPick": {theirs!r}}}
+        build_operator_package(package, header, {{"JudgedPick": pick}}, relations=relations)
+        tell("JudgedPick", shape={theirs!r})
+        tell("JudgedPick", shape="x[*s, n@axis] -> y[*s]")
+        tell("JudgedPick", shape="x[*s, n] -> y[*s, n] if whole else [*s]")
+        """,
+    )
+    right, whole, axis = printed
+    assert "agrees in" in right
+    assert "contradicts the relation" in whole
+    assert "contradicts the relation" in axis
 
 
 def test_a_loaded_prototype_with_other_parameters_is_not_asked_by_position(package: Path) -> None:
@@ -170,10 +206,11 @@ def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path)
         op = ascend_graph.register_op("JudgedHead")
         print(json.dumps(op.evidence["meta"]))
         x = torch.arange(12.0).view(4, 3)
-        for backend in (None, "npugraph_ex", torchair.get_npu_backend()):
+        for backend, dynamic in itertools.product((None, "npugraph_ex", torchair.get_npu_backend()), (False, True)):
             call = lambda x, size: op(x * 1, [size])
             if backend is not None:
-                call = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
+                torch._dynamo.reset()
+                call = torch.compile(call, backend=backend, fullgraph=True, dynamic=dynamic)
             print(json.dumps([call(x.npu(), 2).cpu().tolist(), [*call(torch.ones(7, 2).npu(), 5).shape]]))
         for given in (x.npu(), x.to("meta")):
             try:
@@ -189,7 +226,20 @@ def test_values_that_infer_shape_reads_are_arguments_of_relations(package: Path)
     assert "the InferShape function returned GRAPH_FAILED" in of_meta
     assert meta.startswith(f"found from the InferShape function of the package {package}, which answered ")
     assert meta.endswith(": x[b, *s] -> y[size[0], *s] where len(size) == 1")
-    assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 3
+    assert shapes == [[[[0, 1, 2], [3, 4, 5]], [5, 2]]] * 6
+
+
+@pytest.mark.slow
+def test_an_input_that_is_given_by_values_has_no_other_dtype(package: Path) -> None:
+    (states,) = register(
+        package,
+        """
+        op = ascend_graph.register_op("JudgedHead")
+        report = ascend_graph.opcheck(op, checks=["dtypes"], raise_exception=False)
+        print(json.dumps([o.state.value for o in report.outcomes if o.check == "dtypes"]))
+        """,
+    )
+    assert states == ["passed"]
 
 
 def test_the_command_says_which_inputs_are_arguments(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +247,7 @@ def test_the_command_says_which_inputs_are_arguments(package: Path, monkeypatch:
     result = CliRunner().invoke(main, ["infer", "--package", str(package), "--op", "JudgedHead"])
     assert 'register_op("JudgedHead", shape=\'x[b, *s] -> y[size[0], *s]' in result.output
     assert "# size is an argument int[] of the schema" in result.output
+    assert "JudgedHalf" not in result.output
 
 
 def test_the_command_finds_the_relations_of_a_package_and_writes_them(

@@ -107,6 +107,8 @@ def test_a_dtype_that_the_prototype_does_not_list_is_refused(said: str) -> None:
     narrow = prototype(f".INPUT(x, {HALVES}).OUTPUT(y, TensorType({{DT_FLOAT16, DT_FLOAT}}))")
     with pytest.raises(RelationError, match=r"the output y is \w+ by the relation; expected .*: float16, float32"):
         complete_relation(narrow, f"x[n] -> {said}")
+    with pytest.raises(RelationError, match=r"the output y is \w+ by InferDataType; expected .*: float16, float32"):
+        complete_relation(narrow, f"x[n] -> {said}", "InferDataType")
 
 
 @pytest.mark.parametrize("parameters", ["DT_INT4", "DT_INT4, DT_FLOAT16"])

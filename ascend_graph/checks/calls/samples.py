@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ from ascend_graph.shapes.samples import sample as relation_sample
 #: Sizes of a dimension: mostly not multiples of a kernel's block size, so that a remainder occurs.
 SIZES = (2, 3, 5, 7, 8, 16, 17, 33)
 _TRIES = 40
+#: Maximum number of elements of a call.
+_MOST_ELEMENTS = 1 << 24
 
 
 class SampleError(AscendGraphError, ValueError):
@@ -142,7 +145,7 @@ class SampleGenerator:
         if op.relation is None:
             raise SampleError(
                 f"{op.overload} has no shape relation, from which calls could be drawn (its meta function: "
-                f"{op.evidence.get('meta', 'none')}); give samples="
+                f"{op.evidence.get('meta', 'none')}); give shape= when it is registered, or samples="
             )
         self.op, self.relation, self.seed = op, op.relation, seed
         self.known = dict(known or {})
@@ -249,6 +252,10 @@ class SampleGenerator:
             is_list = any(a.name == name and "List[" in str(a.type) for a in self.arguments)
             shapes[self.names.get(name, name)] = [assumed] if is_list else assumed
             types[self.names.get(name, name)] = [drawn] if is_list else drawn
+        every = [s for shape in shapes.values() for s in (shape if isinstance(shape, list) else [shape])]
+        if sum(math.prod(shape) for shape in every if shape is not None) > _MOST_ELEMENTS:
+            self.trouble = f"a call has more than {_MOST_ELEMENTS} elements"
+            return None
         generator = torch.Generator().manual_seed(rng.getrandbits(32))
         values: dict[str, Any] = {}
         for argument in self.arguments:

@@ -29,6 +29,12 @@ _FIRST = 33
 _WIDER = 100.0
 #: Checks that each call is given to.
 _ASKED = ("runs", "waits", "repeats", "reference")
+#: Sizes of the last dimension in calls with few rows: more than a tile has, and no multiple of a block.
+_WIDTHS = (4_099, 16_411)
+#: Sizes of the other dimensions in these calls.
+_ROWS = 3
+#: Calls among which those with few rows are chosen.
+_WIDE_STRUCTURES = range(48, 64)
 #: Calls among which one with several dimensions is chosen.
 _STRUCTURES = range(40, 48)
 
@@ -54,18 +60,19 @@ def large(subject: Subject, drawer: SampleGenerator, before: Sequence[CheckResul
     given = subject.tolerances
     subject = replace(subject, tolerances=_WiderTolerances(given.rtol, given.atol, given.returns))
     calls, reason = 0, "no size of the relation can be larger"
-    for sample in _growing(drawer):
-        start = time.perf_counter()
-        try:
-            _check(subject, sample)
-        except CallRefused as error:
-            reason = f"the operator refuses {sample}: {error}"
-            break
-        except Violation as found:
-            return CheckResult("large", CheckState.FAILED, calls, str(found), str(sample))
-        calls += 1
-        if time.perf_counter() - start > _ENOUGH:
-            break
+    for series in (_growing(drawer), _wide(drawer)):
+        for sample in series:
+            start = time.perf_counter()
+            try:
+                _check(subject, sample)
+            except CallRefused as error:
+                reason = reason if calls else f"the operator refuses {sample}: {error}"
+                break
+            except Violation as found:
+                return CheckResult("large", CheckState.FAILED, calls, str(found), str(sample))
+            calls += 1
+            if time.perf_counter() - start > _ENOUGH:
+                break
     return CheckResult("large", CheckState.PASSED if calls else CheckState.SKIPPED, calls, "" if calls else reason)
 
 
@@ -89,6 +96,26 @@ def _growing(drawer: SampleGenerator) -> Iterator[Sample]:
         if grown < 1.1:
             return
         side, before = side * grown, sample.size
+
+
+def _wide(drawer: SampleGenerator) -> Iterator[Sample]:
+    """Yield calls with few rows, each of several tiles and a part of one: calls of many rows have short ones."""
+    for width in _WIDTHS:
+        for number in _WIDE_STRUCTURES:
+            # Calls of one number have their sizes at the same places.
+            few = drawer.draw(number, "wide", sizes=[_ROWS, _ROWS + 2], absent=[], plain=True)
+            if few is None or not _is_wide(few, _ROWS + 2):
+                continue
+            sample = drawer.draw(number, "wide", sizes=[_ROWS, width], absent=[], plain=True)
+            if sample is not None and sample.size <= LARGEST and _is_wide(sample, width):
+                yield _without_equals(sample)
+                break
+
+
+def _is_wide(sample: Sample, width: int) -> bool:
+    """Return whether the largest tensor has several rows of this width."""
+    *rows, last = max(sample.tensors, key=torch.Tensor.numel).shape or [0]
+    return last == width and bool(rows) and set(rows) == {_ROWS}
 
 
 def _draw(drawer: SampleGenerator, number: int, side: int) -> Sample | None:

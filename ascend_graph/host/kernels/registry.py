@@ -37,6 +37,8 @@ class HostKernel:
     required_attrs: frozenset[str] = frozenset()
     #: Inputs whose values the shapes of the outputs depend on: a static graph has them as constants.
     value_inputs: frozenset[str] = frozenset()
+    #: Inputs whose values ``infer`` reads where a graph has them as constants.
+    inferred_from: frozenset[str] = frozenset()
     #: Inputs that the operator writes to.
     written_inputs: frozenset[str] = frozenset()
     #: Written inputs that are also outputs: the output's index by input; for a dynamic input the first one's.

@@ -43,6 +43,12 @@ class OperatorPackage:
         """Return whether the package's library has the author's InferShape function for the operator."""
         return bool(self.metadata.get(op_type, {}).get("infer_shape"))
 
+    def inputs_of_infer_shape(self, prototype: OpPrototype) -> frozenset[str]:
+        """Return the inputs whose values the operator's InferShape function may read."""
+        metadata = self.metadata[prototype.op_type]
+        positions = {*(metadata.get("data_inputs") or ()), *(metadata.get("value_inputs") or ())}
+        return frozenset(p.name for n, p in enumerate(prototype.inputs) if n in positions)
+
     def python_function(self, op_type: str) -> Callable[..., Any] | None:
         """Return the operator's kernel if it is a Python function, else None."""
         reference = self.metadata.get(op_type, {}).get("python")

@@ -103,6 +103,7 @@ def package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         attrs=frozenset(operator.defaults),
         dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
         infer=None if by_running else operator.infer,
+        inferred_from=inputs if by_running else package.inputs_of_infer_shape(prototype),
         written_inputs=inputs & frozenset(prototype.in_place),
         references=references(prototype),
         # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.

@@ -67,8 +67,9 @@ def infer_with_values(
 
     Args:
         function: The function.
-        types: The types of these arguments, ``ListInt`` or ``Int``, by input. By default they are lists; but numbers
-            if the relation found reads no more than the first number of each.
+        types: The types of these arguments, ``ListInt`` or ``Int``, by input. By default they are lists, as in the
+            schema of a definition that gives values (``ValueDepend``); of others numbers, if the relation found reads no
+            more than the first number of each.
         options: Those of :func:`infer_from_function`.
 
     Returns:
@@ -81,7 +82,8 @@ def infer_with_values(
     asked = with_values_as_attrs(function, dict.fromkeys(read, AttrType.LIST_INT) if types is None else types)
     found = infer_from_function(asked, **options)
     said = [name for name in read if name in found.relation.free_names]
-    if types is None and said and all(reads_one_number(found.relation, name) for name in said):
+    is_free = types is None and said and not {*said} & {*function.value_inputs}
+    if is_free and all(reads_one_number(found.relation, name) for name in said):
         with contextlib.suppress(InferenceError):
             numbers = with_values_as_attrs(function, dict.fromkeys(read, AttrType.INT))
             return infer_from_function(numbers, **options), numbers

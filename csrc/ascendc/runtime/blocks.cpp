@@ -851,6 +851,12 @@ std::string workspace_hint(const void* p) {
     const ArgumentMemory& whole = this_block->arguments[this_block->argument_count - 1];
     const auto* const begin = static_cast<const uint8_t*>(whole.data);
     if (!lacks_workspace(p) && (whole.bytes == 0 || p < begin || p >= begin + whole.bytes)) return "";
+    if (whole.bytes > system_workspace)
+        return format(
+            "; the tiling function asked for %zu bytes of workspace after the 16 MiB of the system: ask for "
+            "all "
+            "that the kernel uses, in all blocks",
+            whole.bytes - system_workspace);
     return format(
         "; the tiling function asked for a workspace of %zu bytes, of which the first 16 MiB are the "
         "system's: "

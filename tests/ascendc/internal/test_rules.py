@@ -459,6 +459,21 @@ extern "C" __global__ __aicore__ void lingers(GM_ADDR x) {
     q.FreeTensor(a);
     DataCopy(gm, b, 64);
 }
+extern "C" __global__ __aicore__ void unscaled(GM_ADDR x, int32_t sets) {
+    GlobalTensor<half> gm;
+    gm.SetGlobalBuffer((__gm__ half*)x, 64);
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> integers, halves;
+    pipe.InitBuffer(integers, 256);
+    pipe.InitBuffer(halves, 128);
+    auto a = integers.Get<int32_t>();
+    auto b = halves.Get<half>();
+    Duplicate(a, 5, 64);
+    if (sets) SetDeqScale((half)2.0f);
+    Cast(b, a, RoundMode::CAST_NONE, 64);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(gm, b, 64);
+}
 extern "C" __global__ __aicore__ void third(GM_ADDR x) {
     if (GetBlockIdx() == 2) Trap();
     SyncAll();  // the others would wait for ever
@@ -530,6 +545,20 @@ def test_memory_stays_until_it_is_given_out_again(
     assert launch(library, "lingers", 1, x) == 0, tools.message()
     assert (x == 5).all()
     assert "kernel lingers: DataCopy uses src after FreeTensor; the next AllocTensor" in capfd.readouterr().err
+
+
+def test_a_scale_that_no_kernel_set_is_named(
+    library: ctypes.CDLL, tools: Toolkit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A device multiplies by what the last kernel left in the register."""
+    x = np.zeros(64, np.float16)
+    assert launch(library, "unscaled", 1, x, 1) == 0, tools.message()
+    assert (x == 10).all()
+    assert capfd.readouterr().err == ""
+    assert launch(library, "unscaled", 1, x, 0) == 0, tools.message()
+    assert (x == 5).all(), "a launch after one that set it"
+    said = capfd.readouterr().err
+    assert "kernel unscaled: Cast of int32_t to half multiplies by the scale of SetDeqScale(half), which " in said
 
 
 def test_one_block_fails(library: ctypes.CDLL, tools: Toolkit) -> None:

@@ -48,12 +48,15 @@ def test_sums_in_a_workspace_that_nothing_wrote_are_wrong(package: Path) -> None
 
 def test_a_workspace_without_the_part_of_the_system(package: Path) -> None:
     """A kernel's own part begins behind the system's, whatever its tiling function asked for."""
-    refused, empty, unused = _said(package, "345")
+    refused, empty, unused, short = _said(package, "3458")
     for asked, said in ((4096, refused), (16 << 20, empty)):
         assert "InitOutput: out of bounds: bytes 0 to 256 of " in said
         assert f"the tiling function asked for a workspace of {asked} bytes, of which the first 16 MiB" in said
         assert "add platform.GetLibApiWorkSpaceSize() to what the kernel uses itself" in said
     assert float(unused) == 0
+    assert "InitOutput: out of bounds: bytes 0 to 256 of " in short
+    assert "asked for 128 bytes of workspace after the 16 MiB of the system: ask for all that" in short
+    assert "GetLibApiWorkSpaceSize" not in short
 
 
 def test_writes_beyond_a_tensor_whatever_size_its_buffer_was_given(package: Path) -> None:

@@ -120,6 +120,22 @@ def test_compiling_runs_no_kernel_on_data(counted: list[torch.Tensor]) -> None:
     assert [x.device.type for x in counted] == ["meta"]
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_shape_that_follows_from_a_value_is_known_where_the_value_is(constant: bool) -> None:
+    """Of a kernel that needs data and does not say which: one in Python, without a relation."""
+    registry._KERNELS["HeadOp"] = HostKernel("HeadOp", lambda x, k: x[: int(k)], ("x", "k"), frozenset())
+    try:
+        graph = Graph()
+        x = graph.data("x", [4])
+        k = graph.const("c", torch.tensor(2)) if constant else graph.data("k", [], INT64)
+        graph.output(graph.add("head", "HeadOp", [("x", x), ("k", k)]))
+        plan = graph.compile()
+    finally:
+        del registry._KERNELS["HeadOp"]
+    assert plan.is_static == constant
+    assert plan.run(torch.arange(4.0), *([] if constant else [torch.tensor(2)]))[0].tolist() == [0, 1]
+
+
 def test_in_place_operators_do_not_change_constants() -> None:
     graph = Graph()
     x = graph.data("x", [2])

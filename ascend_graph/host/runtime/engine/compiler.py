@@ -376,19 +376,18 @@ class _GraphCompiler:
         arguments = []
         for name, source in zip(kernel.inputs, step.sources, strict=True):
             known = self.constants if name in kernel.value_inputs else self.shapes
+            read = self.constants if kernel.infer is not None and name in kernel.inferred_from else {}
             slots = source if isinstance(source, tuple) else (source,)
-            if any(slot not in known for slot in slots if slot != ABSENT):
+            if kernel.data_dependent or any(slot not in known for slot in slots if slot != ABSENT):
                 return
-            values = [known.get(slot) for slot in slots]
+            values = [read.get(slot, known.get(slot)) for slot in slots]
             arguments.append(values if isinstance(source, tuple) else values[0])
-        if kernel.data_dependent:
-            return
-        if kernel.value_inputs or any(isinstance(value, torch.Tensor) for value in step.attrs.values()):
-            results = infer_outputs(step, arguments)
+        if kernel.value_inputs or kernel.inferred_from or any(isinstance(v, torch.Tensor) for v in step.attrs.values()):
+            results = infer_outputs(step, arguments, self.constants)
         else:  # layers of a model are alike
             key = (kernel.op_type, step.targets, repr(step.attrs), shape_signature(arguments))
             if key not in self.inferred:
-                self.inferred[key] = infer_outputs(step, arguments)
+                self.inferred[key] = infer_outputs(step, arguments, self.constants)
             results = self.inferred[key]
         for slot, result in enumerate(results, step.first_target):
             if result is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,19 +12,31 @@ import torch
 from ascend_graph.host.runtime.engine.program import Step
 
 
-def infer_outputs(step: Step, arguments: Sequence[Any]) -> Sequence[torch.Tensor | None]:
-    """Infer a step's outputs for tensors without data; return nothing if the kernel cannot tell."""
+def infer_outputs(
+    step: Step, arguments: Sequence[Any], constants: Mapping[int, torch.Tensor]
+) -> Sequence[torch.Tensor | None]:
+    """Infer a step's outputs for tensors without data; return nothing if the kernel cannot tell.
+
+    Args:
+        step: the step.
+        arguments: the inputs, without data but for those whose values the kernel's shapes depend on.
+        constants: the tensors of the slots that hold constants, which a kernel that needs data gets.
+    """
     kernel = step.kernel
     function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
-    try:
+    with contextlib.suppress(Exception):  # whatever a kernel does that meets tensors without data
         return step.outputs(function(*arguments))
-    except Exception:  # whatever a kernel does that meets tensors without data
-        if kernel.communicates:
-            return ()
-        try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
-            return step.outputs(function(*[_zeros(a) for a in arguments]))
-        except Exception:
-            return ()  # for zeros it has no result; whether it has one for real data shows when it runs
+    if kernel.communicates or kernel.infer is not None:
+        return ()
+    # A kernel may need data, whatever it is: one of NumPy, or of an extension. Its shapes count where data does not matter.
+    known = [[constants.get(i) for i in s] if isinstance(s, tuple) else constants.get(s) for s in step.sources]
+    found = []
+    for fill in (torch.zeros_like, torch.ones_like):
+        with contextlib.suppress(
+            Exception
+        ):  # for this data it has no result; whether it has one for real data shows when it runs
+            found.append(step.outputs(function(*[_filled(*pair, fill) for pair in zip(arguments, known, strict=True)])))
+    return found[0] if found and all(shape_signature(f) == shape_signature(found[0]) for f in found) else ()
 
 
 def shape_signature(value: Any) -> Any:
@@ -33,7 +46,9 @@ def shape_signature(value: Any) -> Any:
     return tuple(map(shape_signature, value)) if isinstance(value, list) else value
 
 
-def _zeros(value: Any) -> Any:
+def _filled(value: Any, known: Any, fill: Callable[..., torch.Tensor]) -> Any:
     if isinstance(value, list):
-        return [_zeros(item) for item in value]
-    return torch.zeros_like(value, device="cpu") if isinstance(value, torch.Tensor) and value.is_meta else value
+        return [_filled(*pair, fill) for pair in zip(value, known, strict=True)]
+    if not isinstance(value, torch.Tensor) or not value.is_meta:
+        return value
+    return fill(value, device="cpu") if known is None else known

@@ -239,8 +239,16 @@ void convert_run(const From* from, To* to, size_t count, RoundMode mode) {
 template <typename To, typename From>
 constexpr bool takes_scale = std::is_same<To, half>::value && std::is_same<From, int32_t>::value;
 inline float scale_of_register(const char* api, const Where& where) {
+    using Kind = ascendc_host::Block::Dequantizer::Kind;
     const Block& block = ascendc_host::enter(where);
-    if (block.deq.kind != ascendc_host::Block::Dequantizer::Kind::half) {
+    if (block.deq.kind == Kind::none) {
+        ascendc_host::warn_once(
+            ascendc_host::format("kernel %s: %s of int32_t to half multiplies by the scale of "
+                                 "SetDeqScale(half), which the kernel does not "
+                                 "set: 1 is taken, a device takes what the kernel before it left. Write "
+                                 "SetDeqScale((half)1.0f) before it [%s:%d]",
+                                 block.kernel, api, where.file, where.line));
+    } else if (block.deq.kind != Kind::half) {
         ascendc_host::fail(
             block, where,
             ascendc_host::format("%s of int32_t to half: SetDeqScale set the parameters of 8 bits; write "

@@ -149,8 +149,8 @@ class Block {
     // What SetDeqScale set last: the scale of int32_t to half, or the parameters of int16_t to 8 bits, one
     // word of them or the address of sixteen.
     struct Dequantizer {
-        enum class Kind { half, word, words };
-        Kind kind = Kind::half;
+        enum class Kind { none, half, word, words };
+        Kind kind = Kind::none;
         float scale = 1.0f;
         uint64_t word = 0;
         const uint8_t* words = nullptr;

@@ -19,6 +19,7 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     context->GetWorkspaceSizes(1)[0] = way == 3   ? 4096
                                        : way == 4 ? of_system
                                        : way == 5 ? 0
+                                       : way == 8 ? of_system + 128
                                                   : of_system + 4096;
     return ge::GRAPH_SUCCESS;
 }
