@@ -67,11 +67,12 @@ def register_refusal(overload: Any) -> RefusalOfTangents:
     if library is None:
         return RefusalOfTangents(overload)
     namespace, _, name = overload.name().partition("::")
+    writes = any(a.alias_info is not None and a.alias_info.is_write for a in overload._schema.arguments)
     with warnings.catch_warnings():
         # That of torch.library.custom_op counts the versions of what is written, as this one does.
         warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
         registration = library.ascendgraphRefuseTangents(
-            namespace.encode(), name.encode(), _counts_versions(overload), _lacks_gradient(overload)
+            namespace.encode(), name.encode(), writes, _lacks_gradient(overload)
         )
     if registration is None:
         raise AscendGraphError(

@@ -13,6 +13,7 @@ import torch
 
 from benchmarks.fuzz.causes import cause_of
 from benchmarks.fuzz.controls import (
+    calls_operators,
     converted_with,
     exact_gelu,
     from_the_start,
@@ -80,8 +81,8 @@ def _is_input_view(program: FuzzProgram) -> bool:
     """Return whether an output shares memory with an input that a line writes, through ATen operators alone."""
     from benchmarks.fuzz.modes import cpu_results
 
-    if any(op.written for op in program.operators):
-        return False  # registered operators that write are compiled without the fault
+    if calls_operators(program):
+        return False  # graphs with registered operators are compiled without the fault
     scope = program.scope()
     scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
     exec("\n".join(node.line() for node in program.nodes), scope)
@@ -193,8 +194,8 @@ def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
     The same program is right once each written input has a value of its own.
     """
     kinds = ("value of arguments", "value of outputs", "memory is shared")
-    compiled = finding.mode.startswith(("ge", "npugraph_ex")) and not any(op.written for op in program.operators)
-    if not compiled or finding.kind not in kinds or is_right(program, finding.mode):
+    compiled = finding.mode.startswith(("ge", "npugraph_ex"))
+    if not compiled or calls_operators(program) or finding.kind not in kinds or is_right(program, finding.mode):
         return False
     with separated_values():
         return is_right(program, finding.mode)

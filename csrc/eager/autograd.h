@@ -100,12 +100,17 @@ class AutogradNoGradient : public c10::OperatorKernel {
                 written.push_back(tensor);
             });
         }
-        const auto node = make_node<NoGradient>(no_gradient_message(op.schema()), collect_next_edges(read));
+        // Each written tensor has a node: PyTorch rebases a view on one with a single result.
+        const auto edges = collect_next_edges(read);
+        const auto new_node = [&] {
+            return make_node<NoGradient>(no_gradient_message(op.schema()), edge_list(edges));
+        };
         {
             const at::AutoDispatchBelowAutograd below_autograd;
             op.redispatchBoxed(below, stack);
         }
-        rebase_history(written, node);
+        for (const at::Tensor& tensor : written) rebase_history(tensor, new_node());
+        const auto node = new_node();
         for (const c10::IValue& value : torch::jit::last(*stack, op.schema().returns().size())) {
             each_tensor(value, [&](const at::Tensor& made) {
                 const bool handed_on = std::any_of(

@@ -103,8 +103,9 @@ void refuse_tangents(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
     if constexpr (counts) {
         for (size_t n = 0; n < count; ++n) {
             if (is_written(op.schema().arguments()[n]))
-                each_tensor(torch::jit::peek(*stack, n, count),
-                            [](const at::Tensor& tensor) { tensor.unsafeGetTensorImpl()->bump_version(); });
+                each_tensor(torch::jit::peek(*stack, n, count), [](const at::Tensor& tensor) {
+                    if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+                });
         }
     }
     op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);

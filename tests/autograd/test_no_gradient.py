@@ -14,6 +14,7 @@ import torchair
 from torch.library import Library
 
 import ascend_graph
+from ascend_graph.host.kernels import host_kernel
 
 T = torch.Tensor
 REFUSED = "{} has no gradient, but one is asked for: give it one with backward="
@@ -23,7 +24,13 @@ HEADER = """
 REG_OP(Neg).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(Neg)
 REG_OP(AuthorsParts).INPUT(x, ALL()).DYNAMIC_OUTPUT(ys, ALL()).OUTPUT(n, TensorType({DT_INT64}))
     .OP_END_FACTORY_REG(AuthorsParts)
+REG_OP(AuthorsShift).INPUT(y, ALL()).INPUT(x, ALL()).OUTPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AuthorsShift)
 """
+
+
+@host_kernel("AuthorsShift", writes=("y",))
+def _shift(y: T, x: T) -> tuple[T, T]:
+    return y.detach().copy_(x.detach()), x.detach() * 2
 
 
 @pytest.fixture
@@ -123,7 +130,91 @@ def test_lists_are_refused_and_integers_are_not_differentiable(library: Library)
             part.sum().backward()
 
 
-def test_what_is_written_stays_as_it_is(library: Library) -> None:
+@pytest.mark.parametrize("mode", COMPILED)
+def test_writes_to_what_has_a_gradient_are_refused_by_name(library: Library, mode: str) -> None:
+    """The gradient of what was written would be that of the values before."""
+    op = define(library, "shift", lambda y, x: _shift(y, x)[1], "(Tensor(a!) y, Tensor x) -> Tensor")
+    ascend_graph.register_op("AuthorsShift", eager=op, shape="y[*s], x[*s] -> z[*s]")
+
+    def of_result(x: T, w: T) -> T:
+        result: T = op(x * 2, w)  # w is a leaf
+        return result
+
+    def of_written(x: T, w: T) -> T:
+        y = x * 2
+        op(y[1:], w[1:])
+        return y
+
+    refused = "authors::shift writes y in place and has no gradient"
+    for program, forward in ((of_result, [2, 2, 2]), (of_written, [2, 1, 1])):
+        compiled = COMPILED[mode](program)
+        x, w = (torch.ones(3, device="npu", requires_grad=True) for _ in range(2))
+        assert compiled(x, w).tolist() == forward  # forward alone is right
+        with pytest.raises(RuntimeError, match=refused):
+            compiled(x, w).sum().backward()
+
+
+@pytest.mark.parametrize("mode", ["eager", "aot_eager", "npugraph_ex"])
+def test_writes_to_what_a_gradient_needs_are_refused(library: Library, mode: str) -> None:
+    op = define(library, "late", lambda y: (y.data.mul_(2), None)[1], "(Tensor(a!) y) -> ()")
+    ascend_graph.register_kernel(eager=op, shape="->")
+
+    def program(x: T) -> T:
+        y = x * 1
+        z = y.sin()
+        with torch.no_grad():
+            op(y)
+        return z
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        COMPILED[mode](program)(torch.ones(3, device="npu", requires_grad=True)).sum().backward()
+
+
+def test_what_inference_made_may_be_written_outside_of_it(library: Library) -> None:
+    op = define(library, "in_inference", lambda y: (y.data.mul_(2), None)[1], "(Tensor(a!) y) -> ()")
+    ascend_graph.register_kernel(eager=op, shape="->")
+    with torch.inference_mode():
+        y = torch.ones(3)
+    op(y)
+    assert y.tolist() == [2, 2, 2]
+
+
+def test_writes_of_a_kernel_of_aten_operators_have_the_gradient_of_its_parts(library: Library) -> None:
+    op = define(library, "fill", lambda y, x: (y.copy_(x * 3), None)[1], "(Tensor(a!) y, Tensor x) -> ()")
+    ascend_graph.register_kernel(eager=op, shape="->")
+    x = torch.ones(3, device="npu", requires_grad=True)
+    y = x * 2
+    op(y[1:], x[1:])
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2, 3, 3]
+
+
+def test_parts_of_one_tensor_may_be_written(library: Library) -> None:
+    def halve(ys: list[T]) -> None:
+        for y in ys:
+            y.detach().div_(2)
+
+    op = define(library, "halve", halve, "(Tensor(a!)[] ys) -> ()")
+    ascend_graph.register_kernel(eager=op, shape="->")
+    y = torch.ones(4, device="npu", requires_grad=True) * 2
+    op([y[:2], y[2:]])
+    assert y.tolist() == [1, 1, 1, 1]
+    with pytest.raises(RuntimeError, match="authors::halve writes ys in place"):
+        y.sum().backward()
+
+
+def test_parameters_are_written_where_no_gradient_is_asked_for(library: Library) -> None:
+    op = define(library, "load", lambda p, x: (p.detach().copy_(x), None)[1], "(Tensor(a!) p, Tensor x) -> ()")
+    ascend_graph.register_kernel(eager=op, shape="->")
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    op(parameter, torch.ones(3))
+    op(parameter[1:], torch.ones(2) * 2)
+    assert parameter.tolist() == [1, 2, 2]
+    assert parameter.is_leaf
+
+
+def test_a_written_cache_gets_no_gradient(library: Library) -> None:
     def put(cache: T, x: T) -> None:
         cache.detach().copy_(x.detach())
 

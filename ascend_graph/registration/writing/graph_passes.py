@@ -122,7 +122,7 @@ def _install(compiler: Any, package: str) -> None:
             check_input_sizes(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if registered and not _is_gradient(graph.graph):
-            give_views_their_layout(ready.graph)
+            give_views_their_layout(ready.graph, captured=captured)
         if captured and registered:
             ready = _copied(ready)
             keep_parts_apart(ready.graph)
@@ -152,8 +152,11 @@ def _is_gradient(graph: fx.Graph) -> bool:
 
 
 def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
-    """Return an equivalent graph that TorchAir compiles correctly; without registered operators, the same graph."""
-    if not any(map(is_mutation, module.graph.nodes)):
+    """Return an equivalent graph that TorchAir compiles correctly; without registered operators, the same graph.
+
+    ATen may write where registered operators only read.
+    """
+    if not has_registered(module.graph):
         return module
     copy = _copied(module)
     if captured:
@@ -330,6 +333,8 @@ def _origin(node: fx.Node) -> fx.Node:
         if node.target not in _HANDED_ON:
             return node
         source: Any = node.args[_HANDED_ON[node.target]]
+        if not isinstance(source, fx.Node):  # a number, as torch.vmap makes of those of Python
+            return node
         node = source
 
 

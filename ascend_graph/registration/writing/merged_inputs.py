@@ -22,11 +22,12 @@ class MergedInputsError(AscendGraphError):
     """Error of a result that is a view of an input which overlaps with a written one, and cannot be made anew."""
 
 
-def give_views_their_layout(graph: fx.Graph) -> None:
+def give_views_their_layout(graph: fx.Graph, *, captured: bool) -> None:
     """Have PyTorch make views of merged inputs by their layout in the memory, not by the views that lead to them.
 
     Args:
         graph: The forward graph. Its results have the layout of the tensors that were traced.
+        captured: True for a capture. GE gives views with another dtype than the input's as tensors of their own.
 
     Raises:
         MergedInputsError: Such a result is computed, so that its place in the memory is lost.
@@ -47,7 +48,8 @@ def give_views_their_layout(graph: fx.Graph) -> None:
             continue
         node = returned[first + n]
         same = _leads_to(inputs[place], info.view_meta_sequence, node)
-        if same is not True and _is_view_of(inputs[place], node):
+        laid_out = captured or inputs[place].meta["val"].dtype == node.meta["val"].dtype
+        if same is not True and laid_out and _is_view_of(inputs[place], node):
             metadata.output_info[n] = dataclasses.replace(info, view_meta_sequence=None)
         elif same is False and merged:
             raise MergedInputsError(

@@ -108,6 +108,11 @@ REFUSED: dict[str, tuple[Callable[[T], T], T, str]] = {
         torch.arange(12.0).reshape(4, 3),
         r"auto-generated converter for aten\._embedding_bag_backward\.default",
     ),
+    "a number of Python in torch.vmap": (
+        lambda x: torch.vmap(lambda row: row * 2)(x),
+        torch.ones(3),
+        "'int' object has no attribute 'dtype'",
+    ),
     "a returned real part": (torch.real, torch.ones(3, 4, dtype=torch.complex64), "incorrect out shape"),
 }
 
@@ -117,6 +122,17 @@ def test_programs_that_ge_graphs_refuse(name: str) -> None:
     program, x, message = REFUSED[name]
     with pytest.raises((RuntimeError, AssertionError), match=message):
         _in_ge(program)(x.npu())
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="docs/wheel-faults.md, other values")
+def test_a_result_and_a_returned_view_of_it_are_one_memory() -> None:
+    def program(x: T) -> tuple[T, T]:
+        y = x.sin()
+        return y, y[1:]
+
+    whole, part = _in_ge(program)(torch.ones(3).npu())
+    whole.zero_()
+    assert part.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("specialized", [False, True])
