@@ -314,3 +314,14 @@ def test_a_part_of_a_concatenation_that_is_written_in_captures(ops: SimpleNamesp
         return whole, part
 
     assert_as_eager(run, captured(run), (numbers(4),))
+
+
+@fault("W29: a copy of what is written again is dropped", DIFFERS)
+def test_a_copy_between_two_writes_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        ops.total(x, z)
+        before = x.clone()
+        ops.total(x, z)
+        return before + 1
+
+    assert_as_eager(run, captured(run), (numbers(4), numbers(4)))

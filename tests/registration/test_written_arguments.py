@@ -63,6 +63,21 @@ def halves_of_columns(ops: Any) -> Program:
 
 
 @program
+def copies_between_writes(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        ops.total(x, z)
+        first = x.clone()
+        ops.total(x, z)
+        second, part = torch.empty_like(x).copy_(x), x[1:].clone() + 1
+        ops.total(x, z)
+        third = x.clone()
+        x.add_(1)
+        return first + 1, second, part, third
+
+    return run
+
+
+@program
 def parts_of_a_concatenation(ops: Any) -> Program:
     def run(x: T, z: T) -> Any:
         first, second = x.neg(), z.neg()

@@ -30,6 +30,14 @@ from ascend_graph.registration.writing.merged_inputs import give_views_their_lay
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
 from ascend_graph.registration.writing.offsets import compute_offsets
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
+from ascend_graph.registration.writing.value_copies import (
+    is_input,
+    keep_copies_of_written_values,
+    keep_returned_copies,
+    same_layout,
+    separate_written_values,
+    storage_of,
+)
 
 #: Packages of TorchAir's compilers; the second is loaded once a program is compiled for it.
 _PACKAGES = ("torchair", "npugraph_ex")
@@ -166,6 +174,8 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
         node.meta.pop("eager_input_vals", None)
         call_where_nothing_is_written(copy.graph, node)
     _return_views_of_inputs(copy.graph)
+    if captured:
+        keep_copies_of_written_values(copy.graph)
     keep_returned_copies(copy.graph)
     separate_written_values(copy.graph)
     if not captured:
@@ -197,16 +207,16 @@ def _return_views_of_inputs(graph: fx.Graph) -> None:
     (output,) = (node for node in graph.nodes if node.op == "output")
     returned = list(output.args[0]) if isinstance(output.args[0], list | tuple) else []
     inputs = {
-        _storage(copy.args[1]): copy.args
+        storage_of(copy.args[1]): copy.args
         for copy in graph.nodes
         if copy.target is torch.ops.aten.copy_.default
-        and _is_input(copy.args[0])
-        and _storage(copy.args[1]) is not None
+        and is_input(copy.args[0])
+        and storage_of(copy.args[1]) is not None
     }
     changed = False
     for position in range(min(len(returned), _forward_returns(graph))):
-        owner = inputs.get(_storage(returned[position]))
-        if owner is None or not _same_layout(*owner):
+        owner = inputs.get(storage_of(returned[position]))
+        if owner is None or not same_layout(*owner):
             continue
         target, value = owner
         view = _View(graph, output, value, target).of(returned[position])
@@ -220,7 +230,7 @@ class _View:
     """Replay of the views between two tensors on a third one."""
 
     def __init__(self, graph: fx.Graph, before: fx.Node, base: fx.Node, other: fx.Node) -> None:
-        self._graph, self._before, self._storage = graph, before, _storage(base)
+        self._graph, self._before, self._storage = graph, before, storage_of(base)
         self._made: dict[fx.Node, fx.Node] = {base: other}
         self._moved = base.meta["val"].storage_offset() != other.meta["val"].storage_offset()
 
@@ -228,7 +238,7 @@ class _View:
         """Return the view of the other tensor; None if the node is computed by anything but views."""
         if node in self._made:
             return self._made[node]
-        sources = [source for source in node.all_input_nodes if _storage(source) == self._storage]
+        sources = [source for source in node.all_input_nodes if storage_of(source) == self._storage]
         places = node.target in (torch.ops.aten.as_strided.default,) and self._moved
         if node.op != "call_function" or len(sources) != 1 or places:
             return None
@@ -240,141 +250,6 @@ class _View:
         made.meta = dict(node.meta)
         self._made[node] = made
         return made
-
-
-# ------------------------------------------------------------------------------------------------- values of two tensors
-
-
-#: Operators that make no new tensor in GE where sizes and dtypes agree: the argument that they return.
-_HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0}
-
-
-def keep_returned_copies(graph: fx.Graph) -> None:
-    """Return copies of values that a graph writes to an input, or returns, too, in memory of their own.
-
-    Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``), and hand on what is copied
-    into a new tensor. The program would get the value itself, which lies in the input: ``op_(x); return x.clone()``.
-    """
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    taken = {
-        _origin(node.args[1])
-        for node in graph.nodes
-        if node.target is torch.ops.aten.copy_.default and _is_input(node.args[0])
-    }
-    returned = [_copied_value(node) for node in output.all_input_nodes]
-    taken |= {value for value, copy in returned if copy is None}
-    kept: set[fx.Node] = set()
-    for value, copy in returned:
-        if copy is not None and value in taken and copy not in kept:
-            with graph.inserting_after(copy):
-                own = graph.call_function(ge.own_copy(), (copy,))
-            own.meta = dict(copy.meta)
-            for user in [user for user in copy.users if user is not own]:
-                user.replace_input_with(copy, own)
-            kept.add(copy)
-        elif copy is not None:
-            taken.add(value)
-
-
-def _copied_value(node: fx.Node) -> tuple[fx.Node, fx.Node | None]:
-    """Return the node that makes a value, behind views and copies that change nothing, and the last of these copies."""
-    last: fx.Node | None = None
-    while True:
-        node = _base(node)
-        source = _source_of_copy(node)
-        if source is None:
-            return node, last
-        last = last or node
-        node = source
-
-
-def _source_of_copy(node: fx.Node) -> fx.Node | None:
-    """Return the value that a copy gives anew, which the compilers take in its place; None for any other node."""
-    from torch._inductor.fx_passes.post_grad import noop_registry
-
-    if node.target in _HANDED_ON:
-        found: Any = node.args[_HANDED_ON[node.target]]
-    elif node.target in noop_registry:
-        _, place = noop_registry[node.target]
-        found = place(node.args) if callable(place) else node.args[place]
-    else:
-        return None
-    same = (
-        isinstance(found, fx.Node) and found.meta["val"].dtype == node.meta["val"].dtype and _same_layout(node, found)
-    )
-    return found if same else None
-
-
-def separate_written_values(graph: fx.Graph) -> None:
-    """Copy a value that a graph writes to an input if another input gets it, or the graph returns it.
-
-    TorchAir hands such a value out in the input's memory, or lets its operator write there. It does so for one input alone,
-    and what is returned changes with the input.
-    """
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    taken = {_origin(node) for node in output.all_input_nodes}
-    for node in list(graph.nodes):
-        if node.target is not torch.ops.aten.copy_.default or not _is_input(node.args[0]):
-            continue
-        target, value, *rest = node.args
-        origin = _origin(value)
-        if origin in taken:
-            with graph.inserting_before(node):
-                own = graph.call_function(ge.own_copy(), (value,))
-            own.meta = dict(value.meta)
-            node.args = (target, own, *rest)
-        taken.add(origin)
-
-
-def _origin(node: fx.Node) -> fx.Node:
-    """Return the node that makes a value, behind views and operators that hand it on."""
-    while True:
-        node = _base(node)
-        if node.target not in _HANDED_ON:
-            return node
-        source: Any = node.args[_HANDED_ON[node.target]]
-        if not isinstance(source, fx.Node):  # a number, as torch.vmap makes of those of Python
-            return node
-        node = source
-
-
-def _base(node: fx.Node) -> fx.Node:
-    """Return the node that makes a value, behind views."""
-    while True:
-        storage = _storage(node)
-        sources = [n for n in node.all_input_nodes if storage is not None and _storage(n) == storage]
-        if not sources:
-            return node
-        node = sources[0]
-
-
-def _is_input(node: Any) -> bool:
-    return isinstance(node, fx.Node) and node.op == "placeholder"
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(item, torch.Tensor):
-            yield item
-
-
-def _storage(node: Any) -> int | None:
-    """Return the memory of a node's tensors if they share one, or None."""
-    if not isinstance(node, fx.Node):
-        return None
-    found = {t.untyped_storage()._cdata for t in _tensors(node.meta.get("val")) if torch._C._has_storage(t)}
-    return found.pop() if len(found) == 1 else None
-
-
-def _same_layout(a: fx.Node, b: fx.Node) -> bool:
-    from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
-
-    first, second = a.meta["val"], b.meta["val"]
-    return bool(
-        first.dim() == second.dim()
-        and statically_known_true(sym_eq(tuple(first.size()), tuple(second.size())))
-        and statically_known_true(sym_eq(tuple(first.stride()), tuple(second.stride())))
-    )
 
 
 def _forward_returns(graph: fx.Graph) -> int:

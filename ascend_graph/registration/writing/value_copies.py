@@ -1,0 +1,164 @@
+"""Copies that a program asks for, where TorchAir would hand on the value itself: it drops ``clone`` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+
+from ascend_graph.registration.writing import ge
+from ascend_graph.registration.writing.mutation import is_mutation
+
+#: Operators that make no new tensor in GE where sizes and dtypes agree: the argument that they return.
+_HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0}
+
+
+def keep_returned_copies(graph: fx.Graph) -> None:
+    """Return copies of values that a graph writes to an input, or returns, too, in memory of their own.
+
+    Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``), and hand on what is copied
+    into a new tensor. The program would get the value itself, which lies in the input: ``op_(x); return x.clone()``.
+    """
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    taken = {
+        _origin(node.args[1])
+        for node in graph.nodes
+        if node.target is torch.ops.aten.copy_.default and is_input(node.args[0])
+    }
+    returned = [_copied_value(node) for node in output.all_input_nodes]
+    taken |= {value for value, copy in returned if copy is None}
+    kept: set[fx.Node] = set()
+    for value, copy in returned:
+        if copy is not None and value in taken and copy not in kept:
+            _keep(copy)
+            kept.add(copy)
+        elif copy is not None:
+            taken.add(value)
+
+
+def keep_copies_of_written_values(graph: fx.Graph) -> None:
+    """Keep copies of values that a call of a registered operator wrote, or writes after it: ``op_(x); y = x.clone(); op_(x)``.
+
+    In a capture the calls write in place, and what follows, too, for nothing reads the value but through the copy. The copy is
+    dropped then.
+    """
+    written: set[fx.Node] = set()
+    for node in reversed(list(graph.nodes)):
+        if is_mutation(node):
+            written |= {_origin(base) for base in node.kwargs["_all_bases"]}
+        elif (source := _source_of_copy(node)) is not None:
+            value = _origin(source)
+            if value in written or any(map(is_mutation, (value, *value.all_input_nodes))):
+                _keep(node)
+
+
+def _keep(copy: fx.Node) -> None:
+    """Give the users of a copy one that the compilers do not drop."""
+    with copy.graph.inserting_after(copy):
+        own = copy.graph.call_function(ge.own_copy(), (copy,))
+    own.meta = dict(copy.meta)
+    for user in [user for user in copy.users if user is not own]:
+        user.replace_input_with(copy, own)
+
+
+def _copied_value(node: fx.Node) -> tuple[fx.Node, fx.Node | None]:
+    """Return the node that makes a value, behind views and copies that change nothing, and the last of these copies."""
+    last: fx.Node | None = None
+    while True:
+        node = _base(node)
+        source = _source_of_copy(node)
+        if source is None:
+            return node, last
+        last = last or node
+        node = source
+
+
+def _source_of_copy(node: fx.Node) -> fx.Node | None:
+    """Return the value that a copy gives anew, which the compilers take in its place; None for any other node."""
+    from torch._inductor.fx_passes.post_grad import noop_registry
+
+    if node.target in _HANDED_ON:
+        found: Any = node.args[_HANDED_ON[node.target]]
+    elif node.target in noop_registry:
+        _, place = noop_registry[node.target]
+        found = place(node.args) if callable(place) else node.args[place]
+    else:
+        return None
+    same = isinstance(found, fx.Node) and found.meta["val"].dtype == node.meta["val"].dtype and same_layout(node, found)
+    return found if same else None
+
+
+def separate_written_values(graph: fx.Graph) -> None:
+    """Copy a value that a graph writes to an input if another input gets it, or the graph returns it.
+
+    TorchAir hands such a value out in the input's memory, or lets its operator write there. It does so for one input alone,
+    and what is returned changes with the input.
+    """
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    taken = {_origin(node) for node in output.all_input_nodes}
+    for node in list(graph.nodes):
+        if node.target is not torch.ops.aten.copy_.default or not is_input(node.args[0]):
+            continue
+        target, value, *rest = node.args
+        origin = _origin(value)
+        if origin in taken:
+            with graph.inserting_before(node):
+                own = graph.call_function(ge.own_copy(), (value,))
+            own.meta = dict(value.meta)
+            node.args = (target, own, *rest)
+        taken.add(origin)
+
+
+def _origin(node: fx.Node) -> fx.Node:
+    """Return the node that makes a value, behind views and operators that hand it on."""
+    while True:
+        node = _base(node)
+        if node.target not in _HANDED_ON:
+            return node
+        source: Any = node.args[_HANDED_ON[node.target]]
+        if not isinstance(source, fx.Node):  # a number, as torch.vmap makes of those of Python
+            return node
+        node = source
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """Return the node that makes a value, behind views."""
+    while True:
+        storage = storage_of(node)
+        sources = [n for n in node.all_input_nodes if storage is not None and storage_of(n) == storage]
+        if not sources:
+            return node
+        node = sources[0]
+
+
+def is_input(node: Any) -> bool:
+    """Return whether a node is an input of the graph."""
+    return isinstance(node, fx.Node) and node.op == "placeholder"
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(item, torch.Tensor):
+            yield item
+
+
+def storage_of(node: Any) -> int | None:
+    """Return the memory of a node's tensors if they share one, or None."""
+    if not isinstance(node, fx.Node):
+        return None
+    found = {t.untyped_storage()._cdata for t in _tensors(node.meta.get("val")) if torch._C._has_storage(t)}
+    return found.pop() if len(found) == 1 else None
+
+
+def same_layout(a: fx.Node, b: fx.Node) -> bool:
+    """Return whether two tensors have the same sizes and strides, as far as is known."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
+
+    first, second = a.meta["val"], b.meta["val"]
+    return bool(
+        first.dim() == second.dim()
+        and statically_known_true(sym_eq(tuple(first.size()), tuple(second.size())))
+        and statically_known_true(sym_eq(tuple(first.stride()), tuple(second.stride())))
+    )
