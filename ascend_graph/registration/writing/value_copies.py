@@ -48,7 +48,7 @@ def keep_copies_of_written_values(graph: fx.Graph) -> None:
     for node in reversed(list(graph.nodes)):
         if is_mutation(node):
             written |= {_origin(base) for base in node.kwargs["_all_bases"]}
-        elif (source := _source_of_copy(node)) is not None:
+        elif (source := _source_of_copy(node)) is not None and _base(node) is node:  # a view of all is dropped, too
             value = _origin(source)
             if value in written or any(map(is_mutation, (value, *value.all_input_nodes))):
                 _keep(node)
