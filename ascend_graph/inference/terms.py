@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,6 +193,7 @@ def _pairs(left: Sequence[Term], right: Sequence[Term], only: Values | None) -> 
         some = left[start : start + _CHUNK]
         a = np.array([values[:length] for values, _ in some], dtype=np.int64)[:, None]
         results, fits = _combined(a, b)
+        found: Iterable[tuple[Any, Any]]
         if only is None:
             found = zip(np.argwhere(fits), results[fits], strict=True)
         else:

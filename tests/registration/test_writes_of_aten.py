@@ -1,4 +1,4 @@
-"""Graphs in which ATen writes, and registered operators only read: what TorchAir gets wrong of writes is right there, too."""
+"""Graphs in which ATen writes and registered operators only read: what TorchAir gets wrong of writes is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from ascend_graph.host.kernels import host_kernel
 
 T = torch.Tensor
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
-HEADER = "REG_OP(ReadsTwice).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(ReadsTwice)"
+HEADER = """
+REG_OP(ReadsTwice)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(ReadsTwice)
+"""
 
 
 @host_kernel("ReadsTwice")
