@@ -174,6 +174,34 @@ def test_parts_of_an_input_that_needs_gradients_are_its_views(ops: SimpleNamespa
         torch.testing.assert_close(x.grad, w + x.detach().roll(2, 0))
 
 
+#: Writes to a part of a value.
+PARTS: dict[str, Callable[[T], Any]] = {
+    "rows": lambda v: v[1:].mul_(2),
+    "a row": lambda v: v[1].mul_(2),
+    "a column": lambda v: v[:, 1].mul_(2),
+    "the diagonal": lambda v: v.diagonal().mul_(2),
+    "two parts": lambda v: (v[:1].mul_(2), v[:, :2].add_(1)),
+    "another part": lambda v: v[:1].copy_(v[1:2] * 2),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_is_written_has_its_gradient(ops: SimpleNamespace, part: str, dynamic: bool) -> None:
+    def run(x: T, w: T) -> T:
+        value = torch.sin(ops.scale(x, w))
+        PARTS[part](value)
+        return value * value
+
+    found = []
+    for program, device in ((run, "cpu"), (compiled(run, dynamic), "npu")):
+        x = (numbers(3, 3) / 10).to(device).requires_grad_()
+        (program(x, (numbers(3, 3) / 7).to(device)) * numbers(3, 3).to(device)).sum().backward()
+        assert x.grad is not None
+        found.append(x.grad.cpu())
+    torch.testing.assert_close(found[1], found[0])
+
+
 def test_an_input_that_is_only_returned_may_change_its_size(ops: SimpleNamespace) -> None:
     program = compiled(lambda x, z, w: (ops.scale(z, w), x[1:], x.detach(), *x.split(1, 1)), dynamic=True)
     for rows in (7, 5, 6):

@@ -24,11 +24,11 @@ from ascend_graph.registration.conversion.returned_inputs import compile_with_re
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
-from ascend_graph.registration.writing.concatenations import keep_parts_apart
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
 from ascend_graph.registration.writing.offsets import compute_offsets
+from ascend_graph.registration.writing.parts import keep_parts_apart, write_parts_of_copies
 from ascend_graph.registration.writing.saved_layouts import keep_saved_layouts
 from ascend_graph.registration.writing.value_copies import (
     is_input,
@@ -125,7 +125,7 @@ def _install(compiler: Any, package: str) -> None:
     def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
-        registered = has_registered(graph.graph)
+        registered, of_registered = has_registered(graph.graph), _of_registered(graph.graph)
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
@@ -137,6 +137,10 @@ def _install(compiler: Any, package: str) -> None:
             keep_input_layouts(ready)
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
+        if captured and of_registered and _is_gradient(graph.graph):
+            ready = _copied(ready)
+            write_parts_of_copies(ready.graph)
+            ready.recompile()
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_ready, ready, example_inputs)
         compiled = compile_ready(ready, example_inputs)
@@ -157,6 +161,14 @@ def has_registered(graph: fx.Graph) -> bool:
 def _is_gradient(graph: fx.Graph) -> bool:
     """Return whether a graph computes gradients. It does not say whether its forward graph calls a registered operator."""
     return any(str(node.target).startswith("tangents_") for node in graph.find_nodes(op="placeholder"))
+
+
+def _of_registered(graph: fx.Graph) -> bool:
+    """Return whether a graph, or the forward graph of its trace, which is compiled first, calls a registered operator."""
+    registered, context = has_registered(graph), torch._guards.TracingContext.try_get()
+    if registered and context is not None:
+        setattr(context, _MARK, True)
+    return registered or getattr(context, _MARK, False)
 
 
 def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:

@@ -57,10 +57,16 @@ def keep_copies_of_written_values(graph: fx.Graph) -> None:
 def _keep(copy: fx.Node) -> None:
     """Give the users of a copy one that the compilers do not drop."""
     with copy.graph.inserting_after(copy):
-        own = copy.graph.call_function(ge.own_copy(), (copy,))
-    own.meta = dict(copy.meta)
+        own = _own(copy)
     for user in [user for user in copy.users if user is not own]:
         user.replace_input_with(copy, own)
+
+
+def _own(value: fx.Node) -> fx.Node:
+    """Return a copy of a value that the compilers do not drop."""
+    own = value.graph.call_function(ge.own_copy(), (value,))
+    own.meta = dict(value.meta)
+    return own
 
 
 def _copied_value(node: fx.Node) -> tuple[fx.Node, fx.Node | None]:
@@ -105,9 +111,7 @@ def separate_written_values(graph: fx.Graph) -> None:
         origin = _origin(value)
         if origin in taken:
             with graph.inserting_before(node):
-                own = graph.call_function(ge.own_copy(), (value,))
-            own.meta = dict(value.meta)
-            node.args = (target, own, *rest)
+                node.args = (target, _own(value), *rest)
         taken.add(origin)
 
 
