@@ -577,6 +577,20 @@ def test_a_part_of_a_concatenation_is_apart_from_it(ops: SimpleNamespace, compil
 
 
 @pytest.mark.parametrize("compiled", MODES)
+def test_a_copy_of_another_result_with_other_strides_is_apart_from_it(
+    ops: SimpleNamespace, compiled: Callable[..., Any]
+) -> None:
+    def run(z: T) -> tuple[T, T]:
+        y, other = (z * 2).t().contiguous(), z.t().clone()
+        ops.total(y, other)
+        return y, other.copy_(y)
+
+    first, second = compiled(run)(numbers(3, 2).npu())
+    first.zero_()
+    torch.testing.assert_close(second.cpu(), numbers(3, 2).t() * 21)
+
+
+@pytest.mark.parametrize("compiled", MODES)
 def test_parts_whose_offset_is_a_square_are_written(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
     def run(x: T) -> T:
         both = torch.stack([x, x])

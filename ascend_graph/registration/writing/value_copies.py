@@ -85,14 +85,16 @@ def _source_of_copy(node: fx.Node) -> fx.Node | None:
     """Return the value that a copy gives anew, which the compilers take in its place; None for any other node."""
     from torch._inductor.fx_passes.post_grad import noop_registry
 
-    if node.target in _HANDED_ON:
+    alike = same_layout
+    if node.target in _HANDED_ON:  # whatever the strides are, which GE does not have
         found: Any = node.args[_HANDED_ON[node.target]]
+        alike = _same_sizes
     elif node.target in noop_registry:
         _, place = noop_registry[node.target]
         found = place(node.args) if callable(place) else node.args[place]
     else:
         return None
-    same = isinstance(found, fx.Node) and found.meta["val"].dtype == node.meta["val"].dtype and same_layout(node, found)
+    same = isinstance(found, fx.Node) and found.meta["val"].dtype == node.meta["val"].dtype and alike(node, found)
     return found if same else None
 
 
@@ -156,13 +158,16 @@ def storage_of(node: Any) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _same_sizes(a: fx.Node, b: fx.Node) -> bool:
+    return _equal(tuple(a.meta["val"].size()), tuple(b.meta["val"].size()))
+
+
 def same_layout(a: fx.Node, b: fx.Node) -> bool:
     """Return whether two tensors have the same sizes and strides, as far as is known."""
+    return _same_sizes(a, b) and _equal(tuple(a.meta["val"].stride()), tuple(b.meta["val"].stride()))
+
+
+def _equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 
-    first, second = a.meta["val"], b.meta["val"]
-    return bool(
-        first.dim() == second.dim()
-        and statically_known_true(sym_eq(tuple(first.size()), tuple(second.size())))
-        and statically_known_true(sym_eq(tuple(first.stride()), tuple(second.stride())))
-    )
+    return len(a) == len(b) and bool(statically_known_true(sym_eq(a, b)))
