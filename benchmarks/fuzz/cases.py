@@ -72,15 +72,15 @@ class _Case:
         feed = r.choice(_FEEDS)
         if not self.op.in_place and self.inputs[-1].sizes and self.wide.random() < 0.1:
             feed = "{0}[:1].expand({0}.shape)"
-        if spec.name == self.op.in_place and self.op.functional == "author":
+        if spec.name in self.op.in_place and self.op.functional == "author":
             # The node writes to its input, and nothing else reads that; a view of the same memory is another value.
             self.nodes.append(ProgramLine("({0} * 1).unsqueeze(0)", (name,), (f"w{len(self.nodes)}",)))
             return f"{self.nodes[-1].targets[0]}.squeeze(0)"
-        if spec.name == self.op.written and feed == "{0}" and r.random() < 0.3:
+        if spec.name in self.op.written and feed == "{0}" and r.random() < 0.3:
             # Calls may write to two views of one tensor.
             self.nodes.append(ProgramLine("torch.stack([{0}, {0}])", (name,), (f"w{len(self.nodes)}",)))
             return f"{self.nodes[-1].targets[0]}[0]"
-        if spec.name == self.op.written and feed != "{0}":
+        if spec.name in self.op.written and feed != "{0}":
             target = f"w{len(self.nodes)}"
             self.nodes.append(ProgramLine(feed, (name,), (target,)))
             return target
@@ -135,7 +135,7 @@ def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     case = _Case(seed, op)
     r = case.random
     texts = [case.argument(op.inputs[place]) for place in op.order if place < len(op.inputs)]
-    returned = [o.name for o in op.outputs if o.name != op.written]
+    returned = [o.name for o in op.outputs if o.name not in op.written]
     targets = tuple(f"r{i}" for i in range(len(returned)))
     attrs = case.attrs()
     call = _call(texts, attrs)
@@ -143,7 +143,7 @@ def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
     outputs = list(targets)
     outputs += [target for node in case.nodes for target in node.targets]
     if op.written:
-        place = [p for p in op.order if p < len(op.inputs)].index([i.name for i in op.inputs].index(op.in_place))
+        place = [p for p in op.order if p < len(op.inputs)].index([i.name for i in op.inputs].index(op.in_place[0]))
         outputs.append(texts[place])
         if r.random() < 0.3:
             nodes.append(ProgramLine(call, (), targets))

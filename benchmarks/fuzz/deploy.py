@@ -17,6 +17,7 @@ import ascend_graph
 from ascend_graph.host import build_operator_package
 from benchmarks.fuzz import reference
 from benchmarks.fuzz.operators import NUMBERS, TORCH_NUMBERS, FuzzOperator, prototype, relation, schema
+from benchmarks.fuzz.overlaps import write_apart
 
 #: Namespace of operators with their authors' own schemas.
 NAMESPACE = "fuzzed"
@@ -175,12 +176,14 @@ def reference_function(op: FuzzOperator) -> Callable[..., Any]:
                 value = [NUMBERS[name] for n in value for name, number in TORCH_NUMBERS.items() if number == n]
             attrs[a.name] = NUMBERS[str(value).removeprefix("torch.")] if isinstance(value, torch.dtype) else value
         outputs = reference.evaluate(data, inputs, attrs)
-        returned = []
+        written: list[Any] = []
+        returned: list[Any] = []
         for spec, output in zip(op.outputs, outputs, strict=True):
-            if spec.name == op.written:
-                inputs[[i.name for i in op.inputs].index(op.in_place)].copy_(output)
+            if spec.name in op.written:
+                written.append((inputs[[i.name for i in op.inputs].index(spec.name)], output))
             else:
                 returned.append(output)
+        write_apart(written)
         return tuple(returned) if len(returned) > 1 else returned[0] if returned else None
 
     return call

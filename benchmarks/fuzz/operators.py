@@ -92,7 +92,7 @@ class FuzzOperator:
     outputs: tuple[FuzzOutput, ...]
     dtypes: tuple[str, ...]
     route: str = "own"
-    in_place: str = ""
+    in_place: tuple[str, ...] = ()
     order: tuple[int, ...] = ()
     backward: bool = False
     #: Declared independent dimensions; None if nothing is declared.
@@ -106,9 +106,9 @@ class FuzzOperator:
     form: str = "pair"
 
     @property
-    def written(self) -> str:
-        """Name of the argument that a call writes, or an empty text."""
-        return "" if self.functional else self.in_place
+    def written(self) -> tuple[str, ...]:
+        """Names of the arguments that a call writes."""
+        return () if self.functional else self.in_place
 
     @property
     def snake(self) -> str:
@@ -195,7 +195,7 @@ def relation(op: FuzzOperator) -> str:
     left = [f"{i.name}{index.get(i.name, '')}[{_written(i.dims, index.get(i.name, ''))}]" for i in op.inputs]
     right = []
     for o in op.outputs:
-        if o.name == op.written:
+        if o.name in op.written:
             continue
         of = index[op.inputs[o.list - 1].name] if o.list else f"[i < {o.count}]" if o.count else ""
         text = f"{o.name}{of}[{_written(o.written, of if o.list else '')}]"
@@ -209,8 +209,9 @@ def _argument(op: FuzzOperator, index: int) -> str:
     """Return one argument of the author's schema, without its default."""
     if index < len(op.inputs):
         i = op.inputs[index]
-        kind = {"required": "Tensor", "optional": "Tensor?", "list": "Tensor[]"}[i.kind]
-        return f"{'Tensor(a!)' if i.name == op.written else kind} {i.label}"
+        marked = f"({'abcd'[op.written.index(i.name)]}!)" if i.name in op.written else ""
+        ending = {"required": "", "optional": "?", "list": "[]"}[i.kind]
+        return f"Tensor{marked}{ending} {i.label}"
     a = op.attrs[index - len(op.inputs)]
     return f"{a.schema_type or SCHEMA_TYPES[a.type]} {a.label}"
 
@@ -233,10 +234,10 @@ def schema(op: FuzzOperator) -> str:
             default = None if a.schema_type.endswith("[]?") else a.omitted  # a schema has no list there
             text += f"={list(default) if isinstance(default, (list, tuple)) else default!r}".replace("'", '"')
         parts.append(text)
-    outputs = [o for o in op.outputs if o.name != op.written]
+    outputs = [o for o in op.outputs if o.name not in op.written]
     # A return and an argument of one name would be one tensor.
     returns = [
-        f"{'Tensor[]' if o.is_list else 'Tensor'} {'' if o.name == op.in_place else o.name}".rstrip() for o in outputs
+        f"{'Tensor[]' if o.is_list else 'Tensor'} {'' if o.name in op.in_place else o.name}".rstrip() for o in outputs
     ]
     return f"{op.snake}({', '.join(parts)}) -> ({', '.join(returns)})"
 
@@ -386,11 +387,11 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
         )
         if outputs[0].dtype != "dst_type":
             attrs.pop()
-    in_place = ""
+    in_place: tuple[str, ...] = ()
     writable = [i for i in inputs if i.kind == "required" and not i.dtype]
     if writable and r.random() < 0.2:
         target = r.choice(writable)
-        in_place = target.name
+        in_place = (target.name,)
         weights = tuple(r.choice([0.5, 1.0, 2.0]) for _ in inputs)
         written = FuzzOutput(target.name, target.dims, target.dims, weights, dtype=target.name)
         outputs = [written] if r.random() < 0.5 else [written, *outputs][:2]

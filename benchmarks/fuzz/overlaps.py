@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -31,11 +32,24 @@ def in_order_only(written: torch.Tensor, read: torch.Tensor) -> bool:
     >>> [in_order_only(x[1:], x[:-1]), in_order_only(x, x), in_order_only(x[:2], x[2:])]
     [True, False, False]
     """
-    if written.untyped_storage()._cdata != read.untyped_storage()._cdata or _layout(written) == _layout(read):
+    return _layout(written) != _layout(read) and _overlap(written, read)
+
+
+def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.untyped_storage()._cdata != b.untyped_storage()._cdata:
         return False
-    if written.dtype != read.dtype:
-        return True
-    return not set(_places(written)).isdisjoint(_places(read))
+    return a.dtype != b.dtype or not set(_places(a)).isdisjoint(_places(b))
+
+
+def write_apart(written: Sequence[tuple[Any, Any]]) -> None:
+    """Copy values into tensors or lists of tensors; raises OverlapError if two of them share memory, unless it is traced."""
+    pairs = [pair for to, values in written for pair in zip(tensors(to), tensors(values), strict=True)]
+    if not torch.compiler.is_compiling():
+        for place, (to, _) in enumerate(pairs):
+            if any(_overlap(to, other) for other, _ in pairs[:place]):
+                raise OverlapError(f"two arguments that a call writes overlap: {_layout(to)}")
+    for to, value in pairs:
+        to.copy_(value)
 
 
 class NoOverlaps(TorchDispatchMode):

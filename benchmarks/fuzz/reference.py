@@ -61,7 +61,9 @@ def _sizes(op: dict[str, Any], inputs: list[Any]) -> dict[str, int]:
     for spec, value in zip(op["inputs"], inputs, strict=True):
         for i, t in enumerate(value if spec["kind"] == "list" else [value] if value is not None else []):
             for name, size in zip(names_of(spec["dims"], t.dim()), t.shape, strict=True):
-                sizes[f"{name}#{i}" if name.endswith("[i]") else name] = size
+                key = f"{name}#{i}" if name.endswith("[i]") else name
+                if sizes.setdefault(key, size) != size:
+                    raise ValueError(f"{spec['name']}: {name} is {size}, and {sizes[key]} before")
     return sizes
 
 
@@ -104,7 +106,7 @@ def _first(inputs: list[Any]) -> torch.Tensor:
 def _dtype(op: dict[str, Any], output: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> torch.dtype:
     """Return an output's dtype: of a named input, an attr, its own, or that of the first tensor."""
     named = next((v for i, v in zip(op["inputs"], inputs, strict=True) if i["name"] == output["dtype"]), None)
-    found: torch.dtype = (_first(inputs) if named is None else named).dtype
+    found: torch.dtype = _first(inputs if named is None else [named]).dtype
     if named is None and output["dtype"]:
         found = DTYPES[attrs[output["dtype"]]] if output["dtype"] in attrs else getattr(torch, output["dtype"])
     return found
@@ -122,7 +124,8 @@ def evaluate(op: dict[str, Any], inputs: list[Any], attrs: dict[str, Any]) -> li
     device = _first(inputs).device
     outputs: list[Any] = []
     for index, output in enumerate(op["outputs"]):
-        if output["when"] and not attrs[output["when"]]:
+        of = next((n for n, i in enumerate(op["inputs"]) if i["name"] == output["name"]), None)
+        if (output["when"] and not attrs[output["when"]]) or (of is not None and inputs[of] is None):
             outputs.append(None)
             continue
         dtype = _dtype(op, output, inputs, attrs)

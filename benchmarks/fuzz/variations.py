@@ -49,7 +49,7 @@ def _renamed(op: FuzzOperator, inputs: Mapping[str, str], outputs: Mapping[str, 
         outputs=tuple(
             replace(o, name=both.get(o.name, o.name), dtype=inputs.get(o.dtype, o.dtype)) for o in op.outputs
         ),
-        in_place=inputs.get(op.in_place, op.in_place),
+        in_place=tuple(inputs.get(name, name) for name in op.in_place),
     )
 
 
@@ -64,7 +64,7 @@ def _alike(op: FuzzOperator, r: Random) -> FuzzOperator:
     outputs = {}
     for o in op.outputs:
         name = r.choice(["y", "z", base]) + r.choice(_RETURNED)
-        if o.name != op.in_place and name not in taken | set(outputs.values()):
+        if o.name not in op.in_place and name not in taken | set(outputs.values()):
             outputs[o.name] = name
     left = {o.name for o in op.outputs} - set(outputs)
     distinct = len(taken) == len(op.inputs) and not left & set(outputs.values())

@@ -14,11 +14,24 @@ from benchmarks.fuzz.programs import FuzzProgram
 #: Shares of lines that call an operator, and that make memory which others share.
 SHARES = {"operators": 0.35, "between": 0.3, "any": 0.35}
 _COMPUTES: tuple[Line, ...] = (("f=", "op0({0}, {1})", 1), ("f", "op0({0}, {0})", 1))
-_WRITES: tuple[Line, ...] = (
-    ("f=", "op1({0}, {1})", 0),
-    ("f=", "op1({0}, {1} * 2)", 0),
-    ("f", "op1({0}, {0}.clone())", 0),
-)
+#: Calls of the operator that writes, by what it writes: its first input, both, an optional second one, too, or a list.
+_WRITES: dict[str, tuple[Line, ...]] = {
+    "one": (("f=", "op1({0}, {1})", 0), ("f=", "op1({0}, {1} * 2)", 0), ("f", "op1({0}, {0}.clone())", 0)),
+    "both": (
+        ("f=", "op1({0}, {1})", 0),
+        ("f=", "op1({0}[:1], {1}[-1:])", 0),
+        ("f", "op1({0}[:1], {0}[-1:])", 0),
+        ("f", "op1({0}[..., ::2], {0}[..., 1::2])", 0),
+        ("f", "op1({0}[0], {0}[1])", 0),
+    ),
+    "optional": (("f=", "op1({0}, {1})", 0), ("f", "op1({0}, None)", 0), ("f", "op1({0}[0], {0}[-1])", 0)),
+    "list": (
+        ("f=", "op1([{0}, {1}], {1} * 2)", 0),
+        ("f=", "op1([{0}], {1})", 0),
+        ("f", "op1(list({0}.unbind(0)), {0}[0].clone())", 0),
+        ("f", "op1(list(torch.chunk({0}, 2, -1)), torch.chunk({0}, 2, -1)[0] * 2)", 0),
+    ),
+}
 _BETWEEN: tuple[Line, ...] = (
     *(("f=", f"torch.cat([{pair}]{dim})", 1) for pair in ("{0}, {1}", "{0}, {0} + 1") for dim in ("", ", 0", ", -1")),
     *(
@@ -31,21 +44,33 @@ _BETWEEN: tuple[Line, ...] = (
 )
 
 
-def _operators(seed: int, grad: bool) -> tuple[FuzzOperator, ...]:
-    """Return an operator that computes, and one that writes unless gradients are compared: it has none."""
+def _operators(seed: int, grad: bool) -> tuple[tuple[FuzzOperator, ...], tuple[Line, ...]]:
+    """Return an operator that computes, and one that writes with calls of it; without it if gradients are compared."""
     r = Random(f"woven operators {seed}")
-    inputs = tuple(InputSpec(name, "required", ("*s",), label=name) for name in ("x", "w"))
     dtypes, order = ("float32", "float16", "bfloat16", "float64"), (0, 1)
+    kind = r.choices(list(_WRITES), [4, 2, 2, 2])[0]
 
-    def output(name: str) -> FuzzOutput:
-        return FuzzOutput(name, ("*s",), ("*s",), (r.choice([0.5, 1.0]), r.choice([-1.0, 0.5, 1.0])), dtype="x")
+    def output(name: str, place: int = 0) -> FuzzOutput:
+        weights = (r.choice([0.5, 1.0]), r.choice([-1.0, 0.5, 1.0]))
+        return FuzzOutput(name, ("*s",), ("*s",), weights, dtype="w" if kind == "list" else "x", list=place)
 
-    computes, writes = f"Woven{letters(seed)}Computes", f"Woven{letters(seed)}Writes"
-    returned = (output("x"),) if r.random() < 0.6 else (output("x"), output("y"))
-    first = FuzzOperator(computes, inputs, (), (output("y"),), dtypes, r.choice(ROUTES), order=order, backward=grad)
-    return (
-        (first,) if grad else (first, FuzzOperator(writes, inputs, (), returned, dtypes, r.choice(ROUTES), "x", order))
+    def inputs(**kinds: str) -> tuple[InputSpec, ...]:
+        return tuple(InputSpec(name, kinds.get(name, "required"), ("*s",), label=name) for name in ("x", "w"))
+
+    name = f"Woven{letters(seed)}"
+    first = FuzzOperator(
+        f"{name}Computes", inputs(), (), (output("y"),), dtypes, r.choice(ROUTES), order=order, backward=grad
     )
+    if grad:
+        return (first,), ()
+    in_place = ("x", "w") if kind in ("both", "optional") else ("x",)
+    outputs = tuple(output(name, int(kind == "list")) for name in in_place)
+    returned = () if r.random() < 0.6 else (output("y"),)
+    given = inputs(x="list") if kind == "list" else inputs(w="optional") if kind == "optional" else inputs()
+    writes = FuzzOperator(
+        f"{name}Writes", given, (), outputs + returned, dtypes, r.choice(ROUTES), in_place=in_place, order=order
+    )
+    return (first, writes), tuple((kinds, text, len(returned)) for kinds, text, _ in _WRITES[kind])
 
 
 def generate_woven(seed: int) -> FuzzProgram:
@@ -53,10 +78,8 @@ def generate_woven(seed: int) -> FuzzProgram:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawing = ProgramDrawing(seed)
-        operators = _operators(seed, drawing.program.grad)
+        operators, writes = _operators(seed, drawing.program.grad)
         drawing.begin(replace(drawing.program, operators=operators))
-        several = any(len(op.outputs) > 1 for op in operators)
-        writes = [(kinds, text, int(several)) for kinds, text, _ in _WRITES if len(operators) > 1]
         wanted = drawing.random.choice([4, 6, 8, 12, 16, 20])
         if writes and drawing.random.random() < 0.5:  # an argument of the program is written, and copied
             with contextlib.suppress(UnusableLineError):
