@@ -20,7 +20,10 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
-from ascend_graph.registration.conversion.returned_inputs import compile_with_returned_inputs
+from ascend_graph.registration.conversion.returned_views import (
+    compile_with_returned_inputs,
+    compile_with_views_of_results,
+)
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
@@ -143,8 +146,11 @@ def _install(compiler: Any, package: str) -> None:
             ready.recompile()
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_ready, ready, example_inputs)
-        compiled = compile_ready(ready, example_inputs)
-        return compiled if captured else with_plain_inputs(graph.graph, compiled, registered=registered)
+        if captured:
+            return compile_ready(ready, example_inputs)
+        returns = _forward_returns(ready.graph) if registered else 0
+        compiled = compile_with_views_of_results(compile_ready, ready, example_inputs, returns)
+        return with_plain_inputs(graph.graph, compiled, registered=registered)
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from ascend_graph.registration.conversion.returned_inputs import lies_in_an_input
+from ascend_graph.registration.conversion.returned_views import lies_in_an_input
 from ascend_graph.registration.writing.base_layouts import LayoutError, computed, is_contiguous
 from ascend_graph.registration.writing.input_layouts import with_stride
 

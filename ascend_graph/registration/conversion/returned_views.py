@@ -1,8 +1,11 @@
-"""Results of captured graphs that lie in inputs: made outside of the capture, from the tensors of each call.
+"""Results of compiled graphs that are views of inputs, or of other results: made outside of the graph, at each call.
 
-TorchAir captures such an input at the address of the first call's tensor, and copies the tensors of later calls into it: what the
-first caller holds changes, and earlier results with it. Training does so with what it keeps of the inputs for the gradient.
-Results that are no tensors, as absent outputs, stay outside, too: a second capture of a graph cannot give None back.
+TorchAir captures an input that is returned at the address of the first call's tensor, and copies the tensors of later calls into
+it: what the first caller holds changes, and earlier results with it. Training does so with what it keeps of the inputs for the
+gradient. Results that are no tensors, as absent outputs, stay outside, too: a second capture of a graph cannot give None back.
+
+A GE graph returns a view as a tensor of its own with offset 0. Training with dynamic sizes makes the view anew of the tensor that it
+lies in, by that offset.
 """
 
 from __future__ import annotations
@@ -35,24 +38,56 @@ def compile_with_returned_inputs(
     captured = _returning(module, [returned[n] for n in inside])
     given = _without_unread_inputs(captured)
     compiled = compile_graph(captured, [inputs[n] for n in given])
-    return _WithReturnedInputs(compiled, given, made, inside + outside)
+    return _WithReturnedViews(compiled, given, made, (), inside + outside)
 
 
-class _WithReturnedInputs:
-    """Compiled graph whose results that lie in inputs are made from the inputs of each call.
+def compile_with_views_of_results(
+    compile_graph: Callable[[fx.GraphModule, Sequence[Any]], Any],
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    returns: int,
+) -> Any:
+    """Compile a graph without those of its first results that are views of other results, and give them back at each call.
+
+    Args:
+        compile_graph: TorchAir's compiler: a graph and example inputs to what is called with the inputs.
+        module: The graph, as ahead-of-time autograd gives it.
+        inputs: Its example inputs.
+        returns: Number of results that the program gets; those that are kept for the gradient follow them.
+    """
+    (output,) = module.graph.find_nodes(op="output")
+    returned: list[Any] = list(output.args[0])
+    roots = {n: _root(returned[n]) for n in range(min(returns, len(returned)))}
+    outside = [n for n, root in roots.items() if root is not returned[n] and root in returned and _of_sizes(returned[n], root)]
+    if not outside:
+        return compile_graph(module, inputs)
+    inside = [n for n in range(len(returned)) if n not in outside]
+    bases = list(dict.fromkeys(roots[n] for n in outside))
+    made = _returning(module, [returned[n] for n in outside], pure=True, given=bases)
+    compiled = compile_graph(_returning(module, [returned[n] for n in inside]), inputs)
+    positions = [next(k for k, n in enumerate(inside) if returned[n] is base) for base in bases]
+    return _WithReturnedViews(compiled, range(len(inputs)), made, positions, inside + outside)
+
+
+class _WithReturnedViews:
+    """Compiled graph whose results that are views of inputs, or of other results, are made at each call.
 
     Attributes:
         given: Positions of the inputs that the compiled graph takes.
+        bases: Positions of the results that ``made`` takes, after all inputs.
         places: Positions of its results, and then of those that ``made`` returns.
     """
 
-    def __init__(self, compiled: Any, given: list[int], made: fx.GraphModule, places: list[int]) -> None:
-        self._compiled, self._given, self._places = compiled, given, places
+    def __init__(
+        self, compiled: Any, given: Sequence[int], made: fx.GraphModule, bases: Sequence[int], places: list[int]
+    ) -> None:
+        self._compiled, self._given, self._bases, self._places = compiled, list(given), list(bases), places
         self._graph, self._make = made.graph, made.forward
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        captured = self._compiled(*[inputs[n] for n in self._given])
-        return _in_order(self._places, [*captured, *self._make(*inputs)])
+        results = self._compiled(*[inputs[n] for n in self._given])
+        made = self._make(*inputs, *[results[n] for n in self._bases])
+        return _in_order(self._places, [*results, *made])
 
     def get_code(self, *args: Any, **kwargs: Any) -> Any:
         """Return the program that TorchAir keeps of the graph (``cache_compile``), with these results."""
@@ -64,7 +99,8 @@ import torch
 {self._graph.python_code("self").src.replace("def forward(", "def _make(", 1)}
 _captured = kernel
 def kernel(*inputs):
-    results = [*_captured(*[inputs[n] for n in {self._given}]), *_make(None, *inputs)]
+    results = _captured(*[inputs[n] for n in {self._given}])
+    results = [*results, *_make(None, *inputs, *[results[n] for n in {self._bases}])]
     return [results[n] for n in {_in_order(self._places, range(len(self._places)))}]
 """
 
@@ -83,15 +119,29 @@ def _in_order(places: Sequence[int], values: Sequence[Any]) -> list[Any]:
 
 def lies_in_an_input(node: Any) -> bool:
     """Return whether a tensor is an input, or is made of one by views alone."""
+    root = _root(node)
+    return isinstance(root, fx.Node) and root.op == "placeholder" and isinstance(root.meta.get("val"), torch.Tensor)
+
+
+def _root(node: Any) -> Any:
+    """Return the node that makes a value, behind views."""
     while isinstance(node, fx.Node) and node.op == "call_function":
         call: Any = node.args[0] if node.target is operator.getitem else node
         target, source = call.target, call.args[0] if call.args else None
         if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
-            return False
+            return node
         if not isinstance(source, fx.Node) or not _share_memory(source, node):
-            return False
+            return node
         node = source
-    return isinstance(node, fx.Node) and node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)
+    return node
+
+
+def _of_sizes(view: fx.Node, base: fx.Node) -> bool:
+    """Return whether a view is made of its base and of sizes, some of them symbols, alone."""
+    sources = [node for node in _sources([view], [base]) if node is not base]
+    numbers = [node for node in sources if isinstance(node.meta.get("val"), int | torch.SymInt)]
+    tensors = [node for node in sources if node not in numbers]
+    return bool(numbers) and all(_share_memory(node, base) for node in tensors)
 
 
 def _share_memory(*nodes: fx.Node) -> bool:
@@ -103,14 +153,19 @@ def _share_memory(*nodes: fx.Node) -> bool:
     return len({tensor.untyped_storage()._cdata for tensor in tensors}) == 1
 
 
-def _returning(module: fx.GraphModule, returned: list[Any], *, pure: bool = False) -> fx.GraphModule:
-    """Return a copy of a graph with other results; a pure one computes nothing else."""
+def _returning(
+    module: fx.GraphModule, returned: list[Any], *, pure: bool = False, given: Sequence[fx.Node] = ()
+) -> fx.GraphModule:
+    """Return a copy of a graph with other results; a pure one computes nothing else, and takes ``given`` values, too."""
     graph = fx.Graph()
     nodes: dict[fx.Node, fx.Node] = {}
-    needed = _sources(returned)
-    for node in module.graph.nodes:
+    needed = _sources(returned, given)
+    inputs = module.graph.find_nodes(op="placeholder")
+    for node in [*inputs, *given, *(node for node in module.graph.nodes if node not in (*inputs, *given))]:
         if node.op == "output":
             made = graph.output(tuple(nodes[one] if isinstance(one, fx.Node) else one for one in returned))
+        elif node in given:
+            made = nodes[node] = graph.placeholder(node.name)
         elif not pure or node.op == "placeholder" or node in needed:
             made = nodes[node] = graph.node_copy(node, lambda n: nodes[n])
         else:
@@ -121,14 +176,15 @@ def _returning(module: fx.GraphModule, returned: list[Any], *, pure: bool = Fals
     return copy
 
 
-def _sources(nodes: list[Any]) -> set[fx.Node]:
+def _sources(nodes: list[Any], given: Sequence[fx.Node] = ()) -> set[fx.Node]:
+    """Return what nodes are made of, with themselves; what ``given`` values are made of is left out."""
     found: set[fx.Node] = set()
     todo = [node for node in nodes if isinstance(node, fx.Node)]
     while todo:
         node = todo.pop()
         if node not in found:
             found.add(node)
-            todo += node.all_input_nodes
+            todo += [] if node in given else node.all_input_nodes
     return found
 
 

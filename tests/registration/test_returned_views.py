@@ -1,0 +1,94 @@
+"""GE graphs with registered operators that return views of a value: in training, and with sizes that change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchair
+from writing_operators import ge, numbers
+
+import ascend_graph
+from ascend_graph.host.kernels import host_kernel
+
+T = torch.Tensor
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
+
+
+@host_kernel("ReturnedDouble")
+def _double(x: T) -> T:
+    return x * 2
+
+
+@pytest.fixture(scope="module")
+def double() -> Iterator[Any]:
+    ascend_graph.load_prototypes(
+        "REG_OP(ReturnedDouble).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT}))"
+        ".OP_END_FACTORY_REG(ReturnedDouble)"
+    )
+    library = torch.library.Library("returned_views", "DEF")
+    library.define("double(Tensor x) -> Tensor")
+    for key in ("CPU", "PrivateUse1"):
+        library.impl("double", _double, key)
+    made = torch.ops.returned_views.double.default
+    registered = ascend_graph.register_op("ReturnedDouble", eager=made, backward=lambda ctx, grad: grad * 2)
+    yield made
+    registered.unregister()
+    library._destroy()
+
+
+#: What is returned of a value of several rows and columns.
+RETURNS: dict[str, Callable[[T], tuple[T, ...]]] = {
+    "halves": lambda y: (y[: y.shape[0] // 2], y[y.shape[0] // 2 :]),
+    "columns": lambda y: (y[:, y.shape[1] // 2 :], y[:, : y.shape[1] // 2].t()),
+    "parts of parts": lambda y: (y.tensor_split(3)[1].narrow(0, 0, 1), y * 2, y.tensor_split(3)[0]),
+    "the value, too": lambda y: (y[y.shape[0] // 2 :], y, y.expand(2, *y.shape)),
+    "flat": lambda y: (y.view(-1)[y.shape[0] :], y.view(-1, 1)[-y.shape[1] :]),
+    "of two values": lambda y: (y[y.shape[0] // 2 :], (y + 1)[y.shape[0] // 2 :], y[:1]),
+}
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("returned", RETURNS)
+def test_views_of_a_value_are_returned(double: Any, returned: str, dynamic: bool, trained: bool) -> None:
+    def run(x: T) -> tuple[T, ...]:
+        return RETURNS[returned](double(x.sin()))
+
+    program = ge(run, dynamic)
+    for n, (rows, columns) in enumerate([(5, 3), (8, 4), (6, 2)]):
+        x = numbers(rows, columns) if dynamic else numbers(5, 4) + n
+        results, gradients = [], []
+        for function, device in ((run, "cpu"), (program, "npu")):
+            given = x.clone().to(device).requires_grad_(trained)
+            values = function(given)
+            results.append([value.detach().cpu() for value in values])
+            if trained:
+                sum((value * (k + 1)).sum() for k, value in enumerate(values)).backward()
+                assert given.grad is not None
+                gradients.append(given.grad.cpu())
+        torch.testing.assert_close(results[1], results[0])
+        if trained:
+            torch.testing.assert_close(gradients[1], gradients[0])
+
+
+def test_a_compiled_program_that_is_kept_returns_views(double: Any, tmp_path: Path) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = torchair.inference.cache_compile(self.program, dynamic=True, cache_dir=str(tmp_path))
+
+        def program(self, x: T) -> tuple[T, T]:
+            y = double(x)
+            return y, y[y.shape[0] // 2 :]
+
+    for _ in range(2):  # the second one reads what the first one wrote
+        torch._dynamo.reset()
+        model = Model()
+        for rows in (4, 7):
+            whole, part = model.kept(numbers(rows, 3).npu())
+            torch.testing.assert_close(whole.cpu(), numbers(rows, 3) * 2)
+            torch.testing.assert_close(part.cpu(), numbers(rows, 3)[rows // 2 :] * 2)
