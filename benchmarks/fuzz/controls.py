@@ -36,14 +36,18 @@ def is_right(program: FuzzProgram, mode: str) -> bool:
     return _found(program, mode) is None
 
 
-def is_explained(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a program is right in a finding's mode, or what is found there is another one and explained."""
+def is_explained(program: FuzzProgram, finding: FuzzFinding, without: str = "") -> bool:
+    """Return whether a program is right in a finding's mode, or what is found there is another one and explained.
+
+    ``without`` is the ending of a mode that lacks one of the compiler's passes.
+    """
     from benchmarks.fuzz.check import judge
     from benchmarks.fuzz.modes import cpu_results
 
-    other = _found(program, finding.mode)
+    other = _found(program, finding.mode + without)
     if other is None:
         return True
+    other = replace(other, mode=finding.mode)
     same = (other.kind, other.message) == (finding.kind, finding.message)
     return not same and other.kind != "no control" and judge(program, other, cpu_results(program)) != ("", "")
 

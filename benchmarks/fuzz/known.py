@@ -219,12 +219,12 @@ _NORMALIZED = "ValueError: Input v should not be a Tensor object for creating a 
 def _refused(says: str, *, grad: bool = True) -> Callable[[FuzzProgram, FuzzFinding], bool]:
     """Return a predicate of a message with which TorchAir's converter refuses dynamic sizes, in gradients alone if asked.
 
-    Graphs with registered operators that write have nodes of our own.
+    Graphs with registered operators that write have nodes of our own, unless PyTorch makes views of inputs that share memory.
     """
 
     def explains(program: FuzzProgram, finding: FuzzFinding) -> bool:
         asked = finding.mode == "ge_dynamic" and (program.grad or not grad)
-        asked = asked and not any(op.written for op in program.operators)
+        asked = asked and (any(i.alias for i in program.inputs) or not any(op.written for op in program.operators))
         return asked and re.match(says, finding.message) is not None
 
     return explains

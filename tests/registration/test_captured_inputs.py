@@ -381,6 +381,25 @@ def test_graphs_that_are_kept_take_inputs_with_strides(ops: SimpleNamespace, tmp
             torch.testing.assert_close(part.cpu(), (numbers(3, 4).t() + n)[1:])
 
 
+class _CachedWrites(_Cached):
+    def program(self, x: T, w: T) -> tuple[T, T]:
+        torch.ops.captured_inputs.grow(x[:, ::2], w * 1)
+        return w * 2, x[1:]
+
+
+@pytest.mark.skipif("CAPTURES" in os.environ, reason="npugraph_ex keeps graphs by functions of its own")
+def test_graphs_that_are_kept_write_layers_of_a_cache(ops: SimpleNamespace, tmp_path: Path) -> None:
+    for first in (2, 0, 2):  # the last one reads what the first one wrote
+        program, w = _CachedWrites(str(tmp_path / str(first))), numbers(3, 2).npu()
+        cache = numbers(4, 3, 4)
+        on_device = cache.npu()
+        for layer in (first, 3, 0, 1):
+            _grow(cache[layer][:, ::2], numbers(3, 2))
+            _, part = program(on_device[layer], w)
+            torch.testing.assert_close(on_device.cpu(), cache)
+            torch.testing.assert_close(part.cpu(), cache[layer][1:])
+
+
 @pytest.mark.slow
 @pytest.mark.skipif("CAPTURES" in os.environ, reason="it is this test that runs the others")
 def test_torchairs_own_captures_do_as_npugraph_ex() -> None:

@@ -229,6 +229,66 @@ def test_arguments_that_are_views_of_the_callers_tensors(ops: SimpleNamespace, a
     assert_as_eager(run, mode(run), (numbers(8, 8),), (2 * numbers(8, 8),), arranged=ARRANGED[arranged])
 
 
+def _strided_parts(ops: SimpleNamespace, x: T) -> Any:
+    x.mul_(2)
+    ops.pair(x[:, ::2], x[:, 1::2])
+    ops.total(x[::2], x[1::2] * 1)
+    return x[1:]
+
+
+def _parts_of_parts(ops: SimpleNamespace, x: T) -> Any:
+    rows, columns = x[::2], x[:, :3]
+    columns.mul_(2)
+    ops.pair(rows[:1], rows[1:])
+    return rows + 0, x[1]
+
+
+def _a_detached_row(ops: SimpleNamespace, x: T) -> Any:
+    x.mul_(2)
+    row = x[1].detach()
+    ops.total(row, x[2] * 2)
+    return row
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arranged", ARRANGED)
+@pytest.mark.parametrize("program", [_strided_parts, _parts_of_parts, _a_detached_row])
+def test_parts_of_the_callers_tensors_that_aten_wrote(
+    ops: SimpleNamespace, program: Any, arranged: str, mode: Any
+) -> None:
+    """A tensor keeps its offset and strides when ATen writes to it: its new value in the graph has others."""
+
+    def run(x: T) -> Any:
+        return program(ops, x)
+
+    assert_as_eager(run, mode(run), (numbers(8, 8),), (2 * numbers(8, 8),), arranged=ARRANGED[arranged])
+
+
+def _twice(ops: SimpleNamespace, x: T) -> Any:
+    ops.pair(x[:, ::2], x[:, 1::2])
+    ops.total(x[::2], x[1::2] * 1)
+    return x[:1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", [lambda ops, x: ops.pair(x[:2], x[2:]), _twice, _strided_parts])
+def test_layers_of_a_cache_are_written(ops: SimpleNamespace, program: Any, mode: Any) -> None:
+    """Nothing compiles a program anew for a tensor that begins elsewhere in its memory."""
+
+    def run(x: T) -> Any:
+        return program(ops, x)
+
+    compiled = mode(run)
+    cache = numbers(6, 4, 6)
+    on_device = cache.npu()
+    for layer in (2, 0, 5, 2):
+        right, found = run(cache[layer]), compiled(on_device[layer])
+        torch.testing.assert_close(on_device.cpu(), cache)
+        if right is not None:
+            torch.testing.assert_close(found.cpu(), right)
+            assert found.untyped_storage().data_ptr() == on_device.untyped_storage().data_ptr()
+
+
 @pytest.mark.parametrize("mode", MODES[::2])
 def test_an_attr_named_mode_is_refused_in_graphs(mode: Any) -> None:
     ascend_graph.load_prototypes(
@@ -561,6 +621,25 @@ def test_a_copy_of_another_result_is_apart_from_it(ops: SimpleNamespace, compile
     first, second = compiled(run)(numbers(3).npu())
     first.zero_()
     torch.testing.assert_close(second.cpu(), numbers(3) * 11)
+
+
+@pytest.mark.parametrize("compiled", MODES)
+def test_an_argument_that_gets_a_result_is_apart_from_it(ops: SimpleNamespace, compiled: Callable[..., Any]) -> None:
+    def run(x: T, z: T) -> tuple[T, T]:
+        y, w = z * 1, z * 3
+        ops.total(y, z)
+        ops.total(w, z)
+        x[:1][0:].copy_(y.clone())
+        z[z.shape[0] // 2 :].copy_(w)
+        return y, w
+
+    program = compiled(run)
+    x, z = numbers(1, 3).npu(), numbers(1, 3).npu()
+    first, second = program(x, z)
+    x.zero_()
+    z.zero_()
+    torch.testing.assert_close(first.cpu(), numbers(1, 3) * 11)
+    torch.testing.assert_close(second.cpu(), numbers(1, 3) * 31)
 
 
 @pytest.mark.parametrize("compiled", MODES)

@@ -58,7 +58,9 @@ def compile_with_views_of_results(
     (output,) = module.graph.find_nodes(op="output")
     returned: list[Any] = list(output.args[0])
     roots = {n: _root(returned[n]) for n in range(min(returns, len(returned)))}
-    outside = [n for n, root in roots.items() if root is not returned[n] and root in returned and _of_sizes(returned[n], root)]
+    outside = [
+        n for n, root in roots.items() if root is not returned[n] and root in returned and _of_sizes(returned[n], root)
+    ]
     if not outside:
         return compile_graph(module, inputs)
     inside = [n for n in range(len(returned)) if n not in outside]

@@ -16,6 +16,7 @@ from torch import fx
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing.mutation import is_mutation
+from ascend_graph.registration.writing.value_copies import storage_of
 
 
 class LayoutError(AscendGraphError):
@@ -70,17 +71,79 @@ def keep_base_layouts(graph: fx.Graph, writers: Iterable[fx.Node]) -> None:
     Raises:
         LayoutError: Strides are symbols that the graph does not have.
     """
+    inputs = {
+        node.args[0].meta["val"].dtype
+        for node in graph.nodes
+        if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+    }
     for writer in writers:
         given: Any = writer.kwargs["_all_bases"]
-        bases = [_in_its_layout(graph, writer, base) for base in given]
-        writer.kwargs = {**writer.kwargs, "_all_bases": bases}
+        placed = _placed_by_offset(writer)
+        bases, places = list(given), dict[str, Any]()
+        for n, base in enumerate(given):
+            moved = base.meta["val"].dtype in inputs and (n in placed or _is_view(base))
+            bases[n] = _in_its_layout(graph, writer, base, moved=moved)
+            if bases[n] is not base:
+                places |= _from_the_start(graph, writer, base, placed.get(n, ()))
+        writer.kwargs = {**writer.kwargs, **places, "_all_bases": bases}
 
 
-def _in_its_layout(graph: fx.Graph, writer: fx.Node, base: fx.Node) -> fx.Node:
+def _placed_by_offset(writer: fx.Node) -> dict[Any, list[str]]:
+    """Return the names of offsets of written views, which are described by their place in memory, by the position of their base."""
+    found: dict[Any, list[str]] = {}
+    for name in writer.kwargs:
+        if name.endswith("_storage_offset"):
+            found.setdefault(writer.kwargs[f"{name.removesuffix('_storage_offset')}_base_index"], []).append(name)
+    return found
+
+
+def placed_inputs(graph: fx.Graph) -> dict[int, int]:
+    """Return the traced offsets of inputs of which calls write views that are described by their place in memory."""
+    positions = {node: n for n, node in enumerate(graph.find_nodes(op="placeholder"))}
+    found = {}
+    for writer in filter(is_mutation, graph.nodes):
+        for n in _placed_by_offset(writer):
+            base: Any = writer.kwargs["_all_bases"][n]
+            while _is_written(base):
+                earlier = base.args[0]
+                bases = earlier.kwargs["_all_bases"]
+                base = bases[base.args[1] - (len(earlier.meta["val"]) - len(bases))]
+            offset = base.meta["val"].storage_offset()
+            if base in positions and isinstance(offset, int):
+                found[positions[base]] = offset
+    return found
+
+
+def _from_the_start(graph: fx.Graph, writer: fx.Node, base: fx.Node, names: Iterable[str]) -> dict[str, Any]:
+    """Return the offsets of written views of a base, once it begins at the start of memory of its own."""
+    start, found = base.meta["val"].storage_offset(), {}
+    for name in names:
+        given: Any = writer.kwargs[name]
+        value = given.meta["val"] if isinstance(given, fx.Node) else given
+        with graph.inserting_before(writer):
+            found[name] = computed(graph, value - start, base)
+    return found
+
+
+def _is_view(base: fx.Node) -> bool:
+    """Return whether a tensor is a view of what it is made of."""
+    storage = storage_of(base)
+    return storage is not None and any(storage_of(node) == storage for node in base.all_input_nodes)
+
+
+def _in_its_layout(graph: fx.Graph, writer: fx.Node, base: fx.Node, *, moved: bool) -> fx.Node:
+    """Return a copy of a base with the strides that it was traced with, or the base if it has them.
+
+    Args:
+        graph: The graph, which gets the copy.
+        writer: The call that writes the base.
+        base: A value of the graph.
+        moved: True if the base may be computed in an input, whose offset it has not in the trace, and the call goes by offsets.
+    """
     value = base.meta.get("val")
     if base.op != "call_function" or not isinstance(value, torch.Tensor) or _is_written(base):
         return base
-    if base.target not in _COPIES and is_contiguous(value):
+    if base.target not in _COPIES and is_contiguous(value) and not moved:
         return base
     with graph.inserting_before(writer):
         stride = [computed(graph, step, base) for step in value.stride()]

@@ -18,6 +18,7 @@ from torch import fx
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
+from ascend_graph.registration.conversion.input_offsets import with_traced_offsets
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
 from ascend_graph.registration.conversion.returned_views import (
@@ -26,7 +27,7 @@ from ascend_graph.registration.conversion.returned_views import (
 )
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
-from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts
+from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts, placed_inputs
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
@@ -132,6 +133,8 @@ def _install(compiler: Any, package: str) -> None:
         if captured and registered:
             check_input_sizes(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
+        if captured and registered:
+            compile_ready = functools.partial(_compile_at_offsets, compile_ready)
         if registered and not _is_gradient(graph.graph):
             give_views_their_layout(ready.graph, captured=captured)
         if captured and registered:
@@ -154,6 +157,12 @@ def _install(compiler: Any, package: str) -> None:
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)
+
+
+def _compile_at_offsets(compile_graph: Any, module: fx.GraphModule, inputs: Any) -> Any:
+    """Compile a graph for captures, which takes the inputs that it writes at any offset."""
+    offsets = placed_inputs(module.graph)
+    return with_traced_offsets(compile_graph(module, inputs), offsets)
 
 
 def has_registered(graph: fx.Graph) -> bool:

@@ -144,11 +144,11 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
     for argument in written_arguments(schema):
         value = values.pop(argument.name)
         if not _is_list(argument):
-            values |= _view(f"_{argument.name}", value, bases)
+            values |= _view(ctx, f"_{argument.name}", value, bases)
             continue
         values[f"_{argument.name}_length"] = None if value is None else len(value)
         for n, item in enumerate(value or ()):
-            values |= _view(f"_{argument.name}_{n}", item, bases)
+            values |= _view(ctx, f"_{argument.name}_{n}", item, bases)
     values["_all_bases"] = bases
     with ctx.redispatch_to_next():
         made = torch.ops.higher_order.auto_functionalized_v2(operator, **ctx.unwrap_tensors(values))  # type: ignore[arg-type]
@@ -170,12 +170,12 @@ def _required(type_: Any) -> Any:
     return type_.getElementType() if isinstance(type_, torch.OptionalType) else type_
 
 
-def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
+def _view(ctx: Any, prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
     """Describe a written tensor as a view of a base, in PyTorch's form; add a new base to ``bases``."""
     if tensor is None:
         return {f"{prefix}_base_index": None}
     base = pytorch.get_base(tensor)
-    if base is None or not _are_alike(base, tensor):
+    if base is None or not _are_alike(base, tensor) or not _share_memory(*ctx.unwrap_tensors((base, tensor))):
         base = tensor
     index = next((n for n, known in enumerate(bases) if known._cdata == base._cdata), len(bases))
     if index == len(bases):
@@ -183,15 +183,15 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {f"{prefix}_base_index": index}
     if base is tensor:
         return found
+    # Tensors keep the strides and the offset that they had before ATen wrote to them: values have those of the graph.
+    base, tensor = ctx.unwrap_tensors((base, tensor))
     if pytorch.is_alias(base, tensor):
         return found | {f"{prefix}_alias": True}
     # PyTorch counts where a slice starts from the memory's start, and slices the base, which may start later. It divides
     # by strides.
-    offset = base.storage_offset()
-    sliceable = (
-        isinstance(offset, int) and offset == 0 and not any(isinstance(s, int) and s == 0 for s in base.stride())
-    )
-    sliced = pytorch.try_use_slice(base, tensor) if sliceable else None
+    sliceable = not any(isinstance(s, int) and s == 0 for s in base.stride())
+    start = base.storage_offset()
+    sliced = pytorch.try_use_slice(_From(base, start), _From(tensor, start)) if sliceable else None
     if sliced is not None:
         return found | dict(
             zip((f"{prefix}_slice_dim", f"{prefix}_slice_start", f"{prefix}_slice_end"), sliced, strict=True)
@@ -201,6 +201,17 @@ def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
         f"{prefix}_stride": tensor.stride(),
         f"{prefix}_storage_offset": tensor.storage_offset(),
     }
+
+
+class _From:
+    """Layout of a tensor whose offset is counted from another start, as PyTorch's functions ask for it."""
+
+    def __init__(self, tensor: torch.Tensor, start: Any) -> None:
+        self.size, self.stride = tensor.size, tensor.stride
+        self._offset = tensor.storage_offset() - start
+
+    def storage_offset(self) -> Any:
+        return self._offset
 
 
 def _check_apart(operator: Any, written: Sequence[torch.Tensor]) -> None:
@@ -278,12 +289,14 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield item
 
 
+def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+
+
 def _may_overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-    if a.untyped_storage()._cdata != b.untyped_storage()._cdata:
-        return False
-    return not are_apart(layout_of(a), layout_of(b), statically_known_true)
+    return _share_memory(a, b) and not are_apart(layout_of(a), layout_of(b), statically_known_true)
 
 
 def call_where_nothing_is_written(graph: fx.Graph, node: fx.Node) -> None:

@@ -118,12 +118,10 @@ def separate_written_values(graph: fx.Graph) -> None:
 
 
 def _origin(node: fx.Node) -> fx.Node:
-    """Return the node that makes a value, behind views and operators that hand it on."""
+    """Return the node that makes a value, behind views, operators that hand it on and copies that change nothing."""
     while True:
         node = _base(node)
-        if node.target not in _HANDED_ON:
-            return node
-        source: Any = node.args[_HANDED_ON[node.target]]
+        source: Any = node.args[_HANDED_ON[node.target]] if node.target in _HANDED_ON else _source_of_copy(node)
         if not isinstance(source, fx.Node):  # a number, as torch.vmap makes of those of Python
             return node
         node = source
