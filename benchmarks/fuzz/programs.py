@@ -133,8 +133,8 @@ def _values(dtype: torch.dtype, shape: Sequence[int], generator: torch.Generator
     return torch.randint(low, 6, shape, generator=generator).to(dtype)
 
 
-def _laid_out(values: torch.Tensor, layout: str) -> torch.Tensor:
-    """Return the values in memory with the given layout."""
+def _laid_out(values: torch.Tensor, layout: str, call: int) -> torch.Tensor:
+    """Return the values in memory with the given layout; each call has another offset, as layers of a cache have."""
     from benchmarks.fuzz.arrangements import ARRANGEMENTS  # which imports programs
 
     if layout in ARRANGEMENTS:
@@ -144,8 +144,8 @@ def _laid_out(values: torch.Tensor, layout: str) -> torch.Tensor:
     if layout == "gaps" and values.dim() > 0:
         return torch.stack([values, torch.ones_like(values)], -1)[..., 0]
     if layout == "offset":
-        wide = torch.cat([torch.ones(3, dtype=values.dtype), values.reshape(-1)])
-        return wide[3:].view(values.shape)
+        wide = torch.cat([torch.ones(3 + 2 * call, dtype=values.dtype), values.reshape(-1)])
+        return wide[3 + 2 * call :].view(values.shape)
     return values
 
 
@@ -165,6 +165,6 @@ def make_arguments(program: FuzzProgram, call: int) -> list[Any]:
             )
             continue
         shape = [sizes[s] if isinstance(s, str) else s for s in spec.sizes]
-        tensor = _laid_out(_values(getattr(torch, spec.dtype), shape, generator), spec.layout)
+        tensor = _laid_out(_values(getattr(torch, spec.dtype), shape, generator), spec.layout, call)
         made[spec.name] = tensor.detach().requires_grad_(spec.grad)
     return [*made.values(), call + 2]

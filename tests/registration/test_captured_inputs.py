@@ -182,6 +182,8 @@ PARTS: dict[str, Callable[[T], Any]] = {
     "the diagonal": lambda v: v.diagonal().mul_(2),
     "two parts": lambda v: (v[:1].mul_(2), v[:, :2].add_(1)),
     "another part": lambda v: v[:1].copy_(v[1:2] * 2),
+    "a part by strides": lambda v: v.as_strided((3,), (1,), 0).mul_(2),
+    "a column by strides": lambda v: v.as_strided((3,), (3,), 1).add_(v[0] * 2),
 }
 
 

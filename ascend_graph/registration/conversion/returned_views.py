@@ -58,9 +58,7 @@ def compile_with_views_of_results(
     (output,) = module.graph.find_nodes(op="output")
     returned: list[Any] = list(output.args[0])
     roots = {n: _root(returned[n]) for n in range(min(returns, len(returned)))}
-    outside = [
-        n for n, root in roots.items() if root is not returned[n] and root in returned and _of_sizes(returned[n], root)
-    ]
+    outside = [n for n, root in roots.items() if root in returned and _is_view_by_sizes(returned[n], root)]
     if not outside:
         return compile_graph(module, inputs)
     inside = [n for n in range(len(returned)) if n not in outside]
@@ -138,12 +136,13 @@ def _root(node: Any) -> Any:
     return node
 
 
-def _of_sizes(view: fx.Node, base: fx.Node) -> bool:
-    """Return whether a view is made of its base and of sizes, some of them symbols, alone."""
+def _is_view_by_sizes(view: fx.Node, base: fx.Node) -> bool:
+    """Return whether a view is made of a computed value and of sizes, some of them symbols, alone."""
+    if view is base or base.op == "placeholder":
+        return False
     sources = [node for node in _sources([view], [base]) if node is not base]
     numbers = [node for node in sources if isinstance(node.meta.get("val"), int | torch.SymInt)]
-    tensors = [node for node in sources if node not in numbers]
-    return bool(numbers) and all(_share_memory(node, base) for node in tensors)
+    return bool(numbers) and all(node in numbers or _share_memory(node, base) for node in sources)
 
 
 def _share_memory(*nodes: fx.Node) -> bool:

@@ -6,14 +6,15 @@ import torch
 from torch import fx
 
 from ascend_graph.registration.writing import ge
+from ascend_graph.registration.writing.base_layouts import is_contiguous
 
 _ATEN = torch.ops.aten
-#: Operators that put a part into a copy of a tensor, and the view that is this part. That of ``as_strided`` is by the tensor's
-#: memory, which a copy does not have.
+#: Operators that put a part into a copy of a tensor, and the view that is this part.
 _VIEWS = {
     _ATEN.slice_scatter.default: _ATEN.slice.Tensor,
     _ATEN.select_scatter.default: _ATEN.select.int,
     _ATEN.diagonal_scatter.default: _ATEN.diagonal.default,
+    _ATEN.as_strided_scatter.default: _ATEN.as_strided.default,
 }
 
 
@@ -39,6 +40,9 @@ def write_parts_of_copies(graph: fx.Graph) -> None:
     for node in [node for node in graph.nodes if node.target in _VIEWS]:
         base, part, *place = node.args
         view_of = _VIEWS[node.target]
+        value = base.meta["val"]
+        if view_of is _ATEN.as_strided.default and not (is_contiguous(value) and value.storage_offset() == 0):
+            continue  # its part is by the tensor's memory, which a copy does not have
         with graph.inserting_before(node):
             whole = graph.call_function(ge.own_copy(), (base,))
             view = graph.call_function(view_of, (whole, *place), node.kwargs)
