@@ -325,3 +325,17 @@ def test_a_copy_between_two_writes_in_captures(ops: SimpleNamespace) -> None:
         return before + 1
 
     assert_as_eager(run, captured(run), (numbers(4), numbers(4)))
+
+
+@fault("W30: places of inputs that overlap are those of the first call", DIFFERS)
+@pytest.mark.parametrize("compiled", [ge, captured])
+def test_inputs_that_overlap_elsewhere_in_a_later_call(compiled: Callable[..., Any]) -> None:
+    def run(x: T, y: T) -> T:
+        x.mul_(2)
+        return y + 0
+
+    program = compiled(run)
+    for second in (2, 1):
+        matrix, on_device = numbers(6, 3), numbers(6, 3).npu()
+        found = program(on_device[:4], on_device[second : second + 4])
+        torch.testing.assert_close(found.cpu(), run(matrix[:4], matrix[second : second + 4]))
