@@ -123,6 +123,10 @@ BROKEN = {
         "TBuf<> b[65]; for (auto& one : b) pipe.InitBuffer(one, 32);",
         r"InitBuffer: more than 64 buffers in one TPipe",
     ),
+    "numbers of more than a block at an unaligned address": (
+        "TBuf<> b; pipe.InitBuffer(b, 256); ArithProgression(b.Get<int32_t>()[6], 1, 2, 9);",
+        r"ArithProgression: dst is unaligned",
+    ),
     "no bytes": ("TBuf<> b; pipe.InitBuffer(b, 0);", r"InitBuffer: 0 bytes for a TBuf"),
     "bounds": (
         "TBuf<> b; pipe.InitBuffer(b, 256); auto a = b.Get<float>(); Adds(a, a, 1.0f, 65);",
