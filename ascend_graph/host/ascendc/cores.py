@@ -23,9 +23,20 @@ _MACROS = {CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"), VECTOR: ("__DAV_C220_VEC
 
 _CONSTANT = re.compile(r"[=<,]\s*(?:(?:::)?\s*AscendC\s*::\s*)?g_coreType\s*[,>]")
 _MACRO = re.compile(r"\b(?:__DAV_C220_CUBE__|__DAV_C220_VEC__|__DAV_CUBE__|__DAV_VEC__)\b")
+#: Names of the kernel API that only cube cores and groups of cores have, as whole identifiers: kernels' own names may
+#: contain them (``is_gemma``, ``gammaDgm``).
 _GROUPS = re.compile(
-    r"(?i:matmul|gemm|conv[23]d|mmad|fixpipe)|\b(?:Core::aic|g_coreType(?!\s*==\s*(?:AscendC::)?AIV\b)|mad\w*|Load(?:Data|3D|Image)\w*|DataCopyCO12\w*|CrossCore\w+|WaitEvent|ffts_\w+"
-    r"|GetSubBlock\w+|SyncAll\s*<\s*false|(?:Que|T)Position::(?:[AB][12]|CO[12]|C[12])|Hardware::L(?:1|0\w))\b"
+    r"\b(?:Core::aic|g_coreType(?!\s*==\s*(?:AscendC::)?AIV\b)|SyncAll\s*<\s*false|WaitEvent|GetSubBlock(?:Idx|Num)"
+    r"|register_objects|CrossCore(?:Set|Wait)Flag\w*|ffts_\w+|(?:Batch)?Matmul(?:Impl|Type|Client)?"
+    r"|Mmad(?:Params\w*|WithSparse|Mx)?|Fixpipe(?:Params\w*)?|SetFix[Pp]ipe\w*|Gemm|Conv[23][dD]\w*"
+    r"|mad(?:_\w+)?(?=\s*\()|LoadData(?:[23][dD]\w*|With\w+|Unzip)|Load3D\w+|LoadImageToLocal|DataCopyCO12\w*"
+    r"|(?:Que|T)Position::(?:[AB][12]|CO[12]|C[12])|Hardware::L(?:1|0\w))\b"
+)
+#: Questions that leave a cube core nothing to do: CANN tells a kernel's cores by its instructions.
+_LEAVES = re.compile(
+    r"!=\s*(?:::ascendc_host::)?Core::aic\b"
+    r"|(?:==\s*(?:::ascendc_host::)?Core::aic|!=\s*(?:::ascendc_host::)?Core::aiv"
+    r"|g_coreType\s*(?:==\s*(?:AscendC::)?AIC|!=\s*(?:AscendC::)?AIV))\b[\s)]*(?:\{\s*)?return\b"
 )
 _MARKER = re.compile(r'^# \d+ "([^"\n<]+)"(?: \d)*$', re.MULTILINE)
 _ENTRY = re.compile(r" (_Z(N12ascendc_host5EntryI\S*E)3runEPKv)$", re.MULTILINE)
@@ -65,7 +76,8 @@ def names_macros(preprocessed: str, toolkit: Path) -> bool:
 def is_vector_code(preprocessed: str, toolkit: Path) -> bool:
     """Return whether a source's kernels are for vector cores only.
 
-    Such a source names nothing that belongs to cube cores, their memories or groups of cores.
+    Such a source names nothing that belongs to cube cores, their memories or groups of cores. It may ask for cube cores
+    to return.
 
     Args:
         preprocessed: the source's preprocessed text, with line markers.
@@ -75,12 +87,16 @@ def is_vector_code(preprocessed: str, toolkit: Path) -> bool:
     True
     >>> is_vector_code("if (ask_core() == Core::aic) Mmad(z, x, y, p);", Path("/toolkit"))
     False
+    >>> is_vector_code("if (ask_core() == Core::aic) { return; }", Path("/toolkit"))
+    True
+    >>> is_vector_code("if (is_gemma) Copy(gammaDgm, madeLoadData);", Path("/toolkit"))
+    True
     """
     name, done = "", 0
     markers = [*_MARKER.finditer(preprocessed), None]
     for marker in markers:
         end = marker.start() if marker else len(preprocessed)
-        if not name.startswith((f"{toolkit}/", "/usr/")) and _GROUPS.search(preprocessed, done, end):
+        if not name.startswith((f"{toolkit}/", "/usr/")) and _GROUPS.search(_LEAVES.sub(" ", preprocessed[done:end])):
             return False
         if marker:
             name, done = marker[1], marker.end()

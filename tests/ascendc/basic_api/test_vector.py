@@ -1191,6 +1191,13 @@ CASES += [
         np.zeros(64, "f4"),
     ),
     Case(
+        "ArithProgression of rows shorter than a block",
+        "for (int i = 0; i < 8; ++i) ArithProgression(z[i * 6], i, 10, 6);",
+        lambda x, y, z: np.array([i + 10 * k for i in range(8) for k in range(6)], "i4"),
+        np.zeros(48, "i4"),
+        types=("int32_t",) * 3,
+    ),
+    Case(
         "Arange",
         "Arange(z, 3, 2, 64);",
         lambda x, y, z: 3 + 2 * np.arange(64, dtype="i4"),

@@ -354,8 +354,14 @@ extern "C" __global__ __aicore__ void asks(GM_ADDR to) {
 
 @pytest.mark.parametrize(
     ("more", "written"),
-    [("", [40, 41, 42, 43, 0, 0, 0, 0]), ("if ASCEND_IS_AIC return;", [40, 41, 42, 43, 44, 45, 46, 47])],
-    ids=["vector cores alone", "groups"],
+    [
+        ("", [40, 41, 42, 43, 0, 0, 0, 0]),
+        ("const bool is_gemma = to == nullptr; GM_ADDR gammaDgm = to;", [40, 41, 42, 43, 0, 0, 0, 0]),
+        ("if ASCEND_IS_AIC return;", [40, 41, 42, 43, 0, 0, 0, 0]),
+        ("if (g_coreType == AIC) { return; }", [40, 41, 42, 43, 0, 0, 0, 0]),
+        ("if ASCEND_IS_AIC { PipeBarrier<PIPE_ALL>(); }", [40, 41, 42, 43, 44, 45, 46, 47]),
+    ],
+    ids=["vector cores alone", "names with the API's in them", "cube cores leave", "by the constant", "groups"],
 )
 def test_question_for_vector_cores(build: Build, tools: Toolkit, more: str, written: list[int]) -> None:
     """Nothing of the source is for cube cores: blocks are vector cores, not groups of three."""
@@ -370,8 +376,11 @@ def test_question_for_vector_cores(build: Build, tools: Toolkit, more: str, writ
         "Mmad(c, a, b, p);",
         "TBuf<TPosition::A1> b;",
         "if (g_coreType == AIC) go();",
+        "if (ask_core() == Core::aic) { go(); return; }",
+        "if (g_coreType != AIV) { go(); }",
         "CrossCoreSetFlag<2, PIPE_V>(1);",
-        "my_gemm();",
+        "matmul::Matmul<A, B, C> product;",
+        "mad(c, a, b, 16, 16, 16, false);",
     ],
 )
 def test_traces_of_cube_code(own: str) -> None:
@@ -380,3 +389,20 @@ def test_traces_of_cube_code(own: str) -> None:
         f"{inside}if (ask_core() == Core::aiv || g_coreType == AIV) Add(z, x, y, 8);", Path("/toolkit")
     )
     assert not is_vector_code(inside + own, Path("/toolkit"))
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "tiling->is_gemma",
+        "GM_ADDR gammaDgm",
+        "LoadDataOfRow(0)",
+        "MadeOf",
+        "CrossCoreSum()",
+        "if (ask_core() == Core::aic) return;",
+        "if (::ascendc_host::ask_core() != ::ascendc_host::Core::aic) { go(); }",
+        "if (g_coreType != AscendC::AIV) {\n return;\n }",
+    ],
+)
+def test_no_traces_of_cube_code(own: str) -> None:
+    assert is_vector_code(f"if (ask_core() == Core::aiv) {own};", Path("/toolkit"))

@@ -1,9 +1,10 @@
-// ge::Shape, which the functions of tiling/tiling_api.h take, and ge::TensorDesc, which SetCheckSupport
-// functions read.
+// ge::Shape, which the functions of tiling/tiling_api.h take, ge::TensorDesc, which SetCheckSupport functions
+// read, and ge::Tensor, which helpers of shape functions take.
 #ifndef INC_EXTERNAL_GRAPH_TENSOR_H_
 #define INC_EXTERNAL_GRAPH_TENSOR_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,43 @@ class TensorDesc {
     Shape shape_;
     Format format_ = FORMAT_ND;
     DataType dtype_ = DT_UNDEFINED;
+};
+
+// A description and bytes, which copies share.
+class Tensor {
+  public:
+    Tensor() = default;
+    explicit Tensor(const TensorDesc& description) : description_(description) {}
+    Tensor(const TensorDesc& description, const std::vector<uint8_t>& data) : Tensor(description) {
+        SetData(data);
+    }
+    Tensor(const TensorDesc& description, const uint8_t* data, size_t size) : Tensor(description) {
+        SetData(data, size);
+    }
+
+    TensorDesc GetTensorDesc() const { return description_; }
+    graphStatus SetTensorDesc(const TensorDesc& description) {
+        description_ = description;
+        return GRAPH_SUCCESS;
+    }
+    Format GetFormat() const { return description_.GetFormat(); }
+    DataType GetDataType() const { return description_.GetDataType(); }
+    const uint8_t* GetData() const { return data_->data(); }
+    uint8_t* GetData() { return data_->data(); }
+    size_t GetSize() const { return data_->size(); }
+    graphStatus SetData(std::vector<uint8_t> data) {
+        *data_ = std::move(data);
+        return GRAPH_SUCCESS;
+    }
+    graphStatus SetData(const uint8_t* data, size_t size) {
+        if (data == nullptr && size != 0) return GRAPH_FAILED;
+        return SetData(std::vector<uint8_t>(data, data + size));
+    }
+    Tensor Clone() const { return {description_, *data_}; }
+
+  private:
+    TensorDesc description_;
+    std::shared_ptr<std::vector<uint8_t>> data_ = std::make_shared<std::vector<uint8_t>>();
 };
 
 }  // namespace ge

@@ -355,7 +355,7 @@ class TBuf {
     }
     template <typename T>
     LocalTensor<T> Get(uint32_t size, Where where = Where()) {
-        if (buffer_ == nullptr) return LocalTensor<T>(pos, nullptr, 0, nullptr);
+        if (!has_memory()) return LocalTensor<T>(pos, nullptr, 0, nullptr);
         LocalTensor<T> view = Get<T>(where);
         view.use_bytes(ascendc_host::bytes_of<T>(size), "TBuf::Get", "the view", where);
         view.SetSize(size);
@@ -364,7 +364,7 @@ class TBuf {
     template <typename T>
     LocalTensor<T> GetWithOffset(uint32_t size, uint32_t offset, Where where = Where()) {
         ascendc_host::enter(where);
-        if (buffer_ == nullptr) return LocalTensor<T>(pos, nullptr, 0, nullptr);
+        if (!has_memory()) return LocalTensor<T>(pos, nullptr, 0, nullptr);
         const uint32_t whole = buffer_->bytes;
         if (offset > whole || ascendc_host::bytes_of<T>(size) > whole - offset) {
             ascendc_host::fail(
@@ -397,7 +397,7 @@ class TBuf {
     // Its one buffer, whichever of its tensors the handle is of.
     TBuffAddr GetBufferAddr(TBufHandle buf, Where where = Where()) {
         const auto& block = ascendc_host::enter(where);
-        if (buffer_ == nullptr)
+        if (!has_memory())
             ascendc_host::fail(block, where, "GetBufferAddr: the TBuf has no memory; call InitBuffer first");
         return detail::address_of(pos, buffer_->begin, buffer_->bytes, buf);
     }
@@ -434,6 +434,7 @@ class TBuf {
     void attach(ascendc_host::Buffer* buffer) { buffer_ = buffer; }
 
   private:
+    bool has_memory() const { return buffer_ != nullptr && buffer_->begin != nullptr; }
     ascendc_host::Buffer* buffer_ = nullptr;
 };
 
@@ -488,22 +489,22 @@ class Allocator {
         }
         count_buffers(block, 1, where);
         ascendc_host::Buffer made;
-        made.begin = take(range, memory_of(pos), bytes, where);
         made.bytes = rounded(bytes);
+        if (fits(range, memory_of(pos), bytes, where)) {
+            made.begin = take(range, memory_of(pos), bytes, where);
+        } else {
+            // A device only counts: a buffer that lies after the end of its memory stops what uses it.
+            block.beyond = overflow(range, memory_of(pos), bytes);
+            ascendc_host::warn_once(ascendc_host::format("kernel %s: %s; a device ends a kernel that uses it",
+                                                         block.kernel, block.beyond.c_str()));
+            range.used += made.bytes;
+        }
         block.scratch.push_back(made);
         buf.attach(&block.scratch.back());
     }
     uint8_t* take(Range& range, ascendc_host::Memory memory, uint32_t bytes, const Where& where) {
-        ascendc_host::Block& block = ascendc_host::current();
-        if (memory == ascendc_host::Memory::count)
-            ascendc_host::fail(block, where, "InitBuffer: position GM has no local memory");
-        if (range.begin == nullptr) range = {block.memory(memory), memory_bytes(memory), 0};
-        if (uint64_t(range.used) + bytes > range.bytes) {
-            ascendc_host::fail(
-                block, where,
-                ascendc_host::format("InitBuffer: %u bytes more overflow the %s: %u of %u bytes are in use",
-                                     bytes, ascendc_host::memory_name(memory), range.used, range.bytes));
-        }
+        if (!fits(range, memory, bytes, where))
+            ascendc_host::fail(ascendc_host::current(), where, overflow(range, memory, bytes));
         uint8_t* begin = range.begin + range.used;
         range.used += rounded(bytes);
         return begin;
@@ -520,6 +521,17 @@ class Allocator {
   private:
     static constexpr uint32_t most_buffers = 64;
     static uint32_t rounded(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
+    static bool fits(Range& range, ascendc_host::Memory memory, uint32_t bytes, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::current();
+        if (memory == ascendc_host::Memory::count)
+            ascendc_host::fail(block, where, "InitBuffer: position GM has no local memory");
+        if (range.begin == nullptr) range = {block.memory(memory), memory_bytes(memory), 0};
+        return uint64_t(range.used) + bytes <= range.bytes;
+    }
+    static std::string overflow(const Range& range, ascendc_host::Memory memory, uint32_t bytes) {
+        return ascendc_host::format("InitBuffer: %u bytes more overflow the %s: %u of %u bytes are in use",
+                                    bytes, ascendc_host::memory_name(memory), range.used, range.bytes);
+    }
     void count_buffers(const ascendc_host::Block& block, uint32_t count, const Where& where) {
         if ((buffers_ += count) > most_buffers) {
             ascendc_host::fail(
@@ -772,9 +784,9 @@ class TPipe {
     // What InitBuffer has left of a memory.
     template <typename T, TPosition pos>
     LocalTensor<T> rest() {
-        const auto& used = range(pos);
-        uint8_t* begin = ascendc_host::current().memory(memory_of(pos)) + used.used;
-        return LocalTensor<T>(pos, begin, memory_bytes(memory_of(pos)) - used.used, nullptr);
+        const uint32_t whole = memory_bytes(memory_of(pos)), used = std::min(range(pos).used, whole);
+        return LocalTensor<T>(pos, ascendc_host::current().memory(memory_of(pos)) + used, whole - used,
+                              nullptr);
     }
 
     static TPipe*& active() {

@@ -296,6 +296,11 @@ class LocalTensor {
     }
     [[noreturn]] void explain(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         const auto& block = ascendc_host::current();
+        if (data_ == nullptr && !block.beyond.empty()) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("%s: %s is an empty LocalTensor; %s", api, name, block.beyond.c_str()));
+        }
         if (data_ == nullptr) {
             ascendc_host::fail(
                 block, where,
@@ -436,6 +441,11 @@ class GlobalTensor {
     [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name,
                               const Where& where) const {
         const auto& block = ascendc_host::current();
+        if (data_ == nullptr && !block.beyond.empty()) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("%s: %s is an empty LocalTensor; %s", api, name, block.beyond.c_str()));
+        }
         if (data_ == nullptr) {
             ascendc_host::fail(
                 block, where,

@@ -211,6 +211,7 @@ class Block {
     uint8_t* memory(Memory which) const { return memories_[static_cast<size_t>(which)]; }
     std::deque<Queue> queues;
     std::deque<Buffer> scratch;                 // buffers of TBuf
+    std::string beyond;                         // the last TBuf that InitBuffer had no memory for
     std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
     std::shared_ptr<PipeOrder> pipes;           // where their order is checked
     bool syncs_by_hand = false;                 // --cce-auto-sync=off: the compiler adds no waits

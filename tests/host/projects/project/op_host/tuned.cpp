@@ -39,6 +39,24 @@ REGISTER_OP_BANK_KEY_CONVERT_FUN_V2(Tuned, KeyOf);
 
 }  // namespace tuningtiling
 
+// Sums of a constant's elements: published helpers take it as ge::Tensor.
+template <typename T>
+static int32_t SumOf(const ge::Tensor& constant) {
+    int32_t sum = constant.GetTensorDesc().GetDataType() == ge::DT_INT32 ? 0 : 1000;
+    const T* elements = reinterpret_cast<const T*>(constant.GetData());
+    for (size_t i = 0; i < constant.GetSize() / sizeof(T); ++i) sum += elements[i];
+    return sum;
+}
+
+static int32_t ConstantFact() {
+    const int32_t elements[] = {3, 4};
+    ge::Tensor constant(ge::TensorDesc(ge::Shape({2}), ge::FORMAT_ND, ge::DT_INT32),
+                        reinterpret_cast<const uint8_t*>(elements), sizeof elements);
+    const ge::Tensor shares = constant, apart = constant.Clone();
+    constant.GetData()[0] = 5;
+    return 100 * SumOf<int32_t>(shares) + SumOf<int32_t>(apart);
+}
+
 static ge::graphStatus Tile(gert::TilingContext* context) {
     using namespace tuningtiling;
     std::shared_ptr<void> key;
@@ -63,7 +81,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     facts[3] = is_described;
     facts[4] = visited;
     facts[5] = TuningTilingClassFactory::CreateTilingDataInstance("Other") == nullptr;
-    context->GetRawTilingData()->SetDataSize(6 * sizeof(int32_t));
+    facts[6] = ConstantFact();
+    context->GetRawTilingData()->SetDataSize(7 * sizeof(int32_t));
     context->SetBlockDim(1);
     return ge::GRAPH_SUCCESS;
 }

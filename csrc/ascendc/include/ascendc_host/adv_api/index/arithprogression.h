@@ -12,7 +12,13 @@ void ArithProgression(const LocalTensor<T>& dst, const detail::Same<T> firstValu
                       const detail::Same<T> diffValue, int32_t count, Where where = Where()) {
     ASCENDC_NUMBERS(ArithProgression, T);
     ascendc_host::enter(where);
-    T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "ArithProgression", "dst", where);
+    const uint64_t bytes = uint64_t(count) * sizeof(T);
+#if __NPU_ARCH__ == 3510
+    constexpr bool by_scalars = false;
+#else
+    const bool by_scalars = bytes <= 32;  // the scalar unit writes a block's elements, wherever they lie
+#endif
+    T* to = detail::vector_operand(dst, bytes, "ArithProgression", "dst", where, by_scalars ? sizeof(T) : 32);
     for (int32_t i = 0; i < count; ++i) {
         to[i] = static_cast<T>(static_cast<detail::Wide<T>>(firstValue) +
                                static_cast<detail::Wide<T>>(diffValue) * static_cast<detail::Wide<T>>(i));
