@@ -121,7 +121,7 @@ class _Decider:
         return Decision(
             self.name, state, evidence=tuple(self.evidence), reason=reason, place=str(first.place),
             conditions=first.conditions if len(self.definitions) == 1 else (), replaced=self.replaced(),
-            has_meta=bool(self.metas), defined_from=self.defined_from(), **more,
+            has_meta=bool(self.metas), defined_from=self.defined_from(), schema=first.schema.text, **more,
         )  # fmt: skip
 
     def eager(self) -> str:
@@ -199,7 +199,7 @@ class _Decider:
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
         if relation is None and (self.wrong_meta or not self.metas) and not written:
-            uncertain = f"no meta function, and the shape of its outputs is not certain: {why}"
+            uncertain = self.miscounted(kernel) or f"no meta function, and the shape of its outputs is not certain: {why}"
             return self.left(
                 State.UNDECIDED, self.wrong_meta or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
@@ -226,7 +226,17 @@ class _Decider:
             bool(self.metas),
             meta=written,
             defined_from=self.defined_from(),
+            schema=first.schema.text,
         )
+
+    def miscounted(self, kernel: Implementation | None) -> str:
+        """Return how the parameters of a C++ kernel contradict the schema; PyTorch does not load such a library."""
+        function = kernel.function if kernel is not None else None
+        if not isinstance(function, CppFunction) or any("Stack" in p.type or "..." in p.type for p in function.parameters):
+            return ""
+        taken, given = len(function.parameters), len(self.schema.arguments)
+        text = f"its kernel at {function.place} has {taken} parameters where its schema has {given}; correct one of both"
+        return text if taken != given else ""
 
     # ----------------------------------------------------------------------------------------------------------- writes
 
