@@ -15,7 +15,14 @@ from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.implementations import first_of, kernel_order, place_of, report_foreign
+from ascend_graph.adoption.implementations import (
+    first_of,
+    kernel_order,
+    miscounted,
+    place_of,
+    report_crossed,
+    report_foreign,
+)
 from ascend_graph.adoption.interpreter.evaluation import RAISED, Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
@@ -195,11 +202,12 @@ class _Decider:
             arguments = dict(bound.arguments)
             sources = (prototype.file,)
             self.evidence.append(f"prototype: {prototype.place}; {bound.evidence}")
+            self.evidence += report_crossed(arguments, self.definitions[0], prototype, self.findings)
         written: tuple[str, ...] = ()
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
         if relation is None and (self.wrong_meta or not self.metas) and not written:
-            uncertain = self.miscounted(kernel) or f"no meta function, and the shape of its outputs is not certain: {why}"
+            uncertain = miscounted(kernel, self.schema) or f"no meta function, and the shape of its outputs is not certain: {why}"
             return self.left(
                 State.UNDECIDED, self.wrong_meta or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
@@ -228,15 +236,6 @@ class _Decider:
             defined_from=self.defined_from(),
             schema=first.schema.text,
         )
-
-    def miscounted(self, kernel: Implementation | None) -> str:
-        """Return how the parameters of a C++ kernel contradict the schema; PyTorch does not load such a library."""
-        function = kernel.function if kernel is not None else None
-        if not isinstance(function, CppFunction) or any("Stack" in p.type or "..." in p.type for p in function.parameters):
-            return ""
-        taken, given = len(function.parameters), len(self.schema.arguments)
-        text = f"its kernel at {function.place} has {taken} parameters where its schema has {given}; correct one of both"
-        return text if taken != given else ""
 
     # ----------------------------------------------------------------------------------------------------------- writes
 
