@@ -46,6 +46,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _names(op: RegisteredOp) -> set[str]:
+    """Return the names of an operator: op type, namespace::name with and without its overload, and as torch prints it."""
+    return {op.op_type, op.overload.name(), op.overload._schema.name, str(op.overload)}
+
+
 def _say(lines: TextIO, what: dict[str, Any]) -> None:
     lines.write(json.dumps(what) + "\n")
 
@@ -71,7 +76,14 @@ def _check(
     named = request["operators"]
     chosen = {str(op.overload): op for op in own}
     if named:
-        chosen = {name: op for name, op in found.items() if {name, op.op_type, op.overload.name()} & set(named)}
+        chosen = {name: op for name, op in found.items() if _names(op) & set(named)}
+    missing = [name for name in named if not any(name in _names(op) for op in chosen.values())]
+    if missing:
+        _say(lines, {"operators": [], "registered": list(found), "missing": missing})
+        return
+    if unused := [name for name in references if not any(name in _names(op) for op in found.values())]:
+        text = f"REFERENCES of {request['module']} names {', '.join(unused)}, which nothing registers; expected one of: "
+        print(f"{text}{', '.join(found)}", file=sys.stderr)
     _say(lines, {"operators": list(chosen), "registered": list(found)})
     for name, op in chosen.items():
         if name in request["done"]:
@@ -80,7 +92,7 @@ def _check(
         try:
             report = opcheck(
                 op,
-                reference=references.get(op.op_type, references.get(op.overload.name())),
+                reference=next((references[key] for key in references if key in _names(op)), None),
                 checks=request["checks"] or None,
                 count=request["count"],
                 seed=request["seed"],
