@@ -62,7 +62,7 @@ def report_crossed(
 ) -> tuple[str, ...]:
     """Report and return which arguments a call passes as something of another argument's name: mostly in a wrong order."""
     own = {a.name for a in definition.schema.arguments}
-    ge = {p.name for p in (*prototype.inputs, *prototype.attrs)}
+    ge = {p.name for p in prototype.inputs} | {a.name for a in prototype.attrs}
     crossed = [f"{a} as {b}" for a, b in arguments.items() if isinstance(b, str) and a != b and a in ge and b in own]
     if not crossed:
         return ()

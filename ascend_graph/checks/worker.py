@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
             said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             _say(lines, {"error": f"{said}\n{known}" if known else said})
             return 1
-        _check(lines, request, own, names.get("REFERENCES", {}))
+        _check(lines, request, own, names.get("REFERENCES", {}), names.get("SAMPLES", {}))
     return 0
 
 
@@ -60,6 +60,7 @@ def _check(
     request: dict[str, Any],
     own: Sequence[RegisteredOp],
     references: Mapping[str, Callable[..., Any]],
+    samples: Mapping[str, Sequence[Any]],
 ) -> None:
     from ascend_graph.checks.calls.samples import SampleError
     from ascend_graph.checks.opcheck import check_names, opcheck
@@ -81,9 +82,12 @@ def _check(
     if missing:
         _say(lines, {"operators": [], "registered": list(found), "missing": missing})
         return
-    if unused := [name for name in references if not any(name in _names(op) for op in found.values())]:
-        text = f"REFERENCES of {request['module']} names {', '.join(unused)}, which nothing registers; expected one of: "
-        print(f"{text}{', '.join(found)}", file=sys.stderr)
+    for what, names in (("REFERENCES", references), ("SAMPLES", samples)):
+        if unused := [name for name in names if not any(name in _names(op) for op in found.values())]:
+            text = (
+                f"{what} of {request['module']} names {', '.join(unused)}, which nothing registers; expected one of: "
+            )
+            print(f"{text}{', '.join(found)}", file=sys.stderr)
     _say(lines, {"operators": list(chosen), "registered": list(found)})
     for name, op in chosen.items():
         if name in request["done"]:
@@ -92,6 +96,7 @@ def _check(
         try:
             report = opcheck(
                 op,
+                next((samples[key] for key in samples if key in _names(op)), None),
                 reference=next((references[key] for key in references if key in _names(op)), None),
                 checks=request["checks"] or None,
                 count=request["count"],

@@ -15,6 +15,7 @@ import warnings
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 
 from ascend_graph.environment import TRITON_VARIABLE
 
@@ -63,7 +64,7 @@ def autoload() -> None:
 def _builds_a_distribution() -> bool:
     """Return whether setuptools builds in this process: entry points may be those of the sources, before they are compiled."""
     program = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    return os.path.basename(program) == "setup.py" or "setuptools.build_meta" in sys.modules
+    return Path(program).name == "setup.py" or "setuptools.build_meta" in sys.modules
 
 
 def operator_entry_points() -> tuple[EntryPoint, ...]:

@@ -26,8 +26,6 @@ def within(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-
-
 def reusing(x: torch.Tensor) -> torch.Tensor:
     return torch.mul(x, 2, out=kept.setdefault(tuple(x.shape), torch.empty_like(x.contiguous())))
 
@@ -36,6 +34,16 @@ def on_another_stream(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape, device=x.device)
     with torch.npu.stream(torch.npu.default_stream()):
         return torch.mul(x, 2, out=y)
+
+
+def of_any_bytes(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + (x.dtype is torch.float16)
+
+
+def of_floats(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype is not torch.float32:
+        raise RuntimeError("of_floats takes float32")
+    return x * 2
 
 
 @pytest.fixture
@@ -76,3 +84,10 @@ def test_a_launch_that_no_capture_records_is_found(checked: Callable[..., CheckR
     assert failure.message.startswith("no capture records all that it launches")
     assert "getCurrentNPUStream" in failure.advice
     assert checked(within, "npugraph_ex").ok
+
+
+def test_a_dtype_that_is_computed_wrongly_is_found_without_a_prototype(checked: Callable[..., CheckReport]) -> None:
+    (failure,) = checked(of_any_bytes, "dtypes").failures
+    assert failure.message.startswith("float16 is taken, and computed otherwise: against the reference: return 0:")
+    assert "TORCH_CHECK" in failure.advice
+    assert checked(of_floats, "dtypes").ok

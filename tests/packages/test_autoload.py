@@ -202,6 +202,11 @@ def test_a_build_does_not_load_what_it_builds(tmp_path: Path, command: list[str]
         "from setuptools import setup\nimport torch\nsetup(name='wheel-sources', packages=['wheel_sources'])\n"
     )
     done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": "."}
+        [sys.executable, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": "."},
     )
     assert "wheel-sources" not in done.stderr

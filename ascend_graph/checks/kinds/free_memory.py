@@ -11,7 +11,7 @@ import torch
 
 from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.checks.kinds.subject import Subject, Violation
-from ascend_graph.environment import is_active
+from ascend_graph.environment import is_active, is_strict
 
 #: Begin of each message about memory outside a tensor that was written.
 OUTSIDE = "bytes"
@@ -26,7 +26,7 @@ def behind_allocations(subject: Subject, sample: Sample) -> None:
     Tensors that a binding allocates for itself, a workspace, lie where memory was free before. All of that is filled; what
     is no part of an allocation of the call must not change.
     """
-    if subject.device.type == "cpu" or not is_active() or os.environ.get("ASCEND_GRAPH_STRICT") == "1":
+    if subject.device.type == "cpu" or not is_active() or is_strict(os.environ):
         return
     module = torch.get_device_module(subject.device)
     placed = sample.on(subject.device)

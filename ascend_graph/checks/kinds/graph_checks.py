@@ -147,10 +147,13 @@ def _recorded(subject: Subject, sample: Sample) -> None:
     own = {t.untyped_storage().data_ptr() for t in placed.tensors}
     for tensor in flattened(returned):
         if tensor.untyped_storage().data_ptr() not in own:
-            tensor.untyped_storage().fill_(0x5A)
+            whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+            whole.set_(tensor.untyped_storage()).fill_(0x5A)
     graph.replay()
     module.synchronize()
-    require_equal(subject, subject.result(returned, placed), wanted, "no capture records all that it launches; a replay")
+    require_equal(
+        subject, subject.result(returned, placed), wanted, "no capture records all that it launches; a replay"
+    )
 
 
 def export(subject: Subject, sample: Sample) -> None:
