@@ -313,7 +313,7 @@ def test_arguments_that_are_passed_as_each_other_are_named(adopted: Adopt) -> No
     report = adopted(
         {
             "scale_def.cpp": OP_DEF.replace("OPTIONAL).DataType", "REQUIRED).DataType"),
-            "ops.cpp": "at::Tensor scale(const at::Tensor &x, const at::Tensor &mask, double factor, int64_t stride) {\n"
+            "ops.cpp": f"at::Tensor scale({PARAMETERS.replace('c10::optional<at::Tensor>', 'at::Tensor')}) {{\n"
             f"{RETURN.format(call=call)}\n}}\n"
             'TORCH_LIBRARY(mine, m) { m.def("scale(Tensor x, Tensor mask, float factor=1.0, int stride=1) -> Tensor"); '
             'm.impl("scale", torch::kPrivateUse1, &scale); }\n',

@@ -1,4 +1,4 @@
-"""A backward function that takes the gradients of results for contiguous is found; ``sum().backward()`` gives it others."""
+"""A backward function that takes gradients of results for contiguous is found; ``sum().backward()`` gives it others."""
 
 from __future__ import annotations
 
