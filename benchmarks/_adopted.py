@@ -384,7 +384,7 @@ def _register(output: Path, refused: dict[str, str]) -> dict[str, str]:
     failed = {}
     parts = re.split(r"^(?=# adopt: )", text, flags=re.MULTILINE)
     for part in parts:
-        match = re.match(r"# adopt: (.+?) [0-9a-f]{12}\n", part)
+        match = re.match(r"# adopt: (.+?) [0-9a-f]{12}(?: [0-9a-f]{8})?\n", part)
         if match is None or match[1] in refused:
             continue
         try:

@@ -73,7 +73,7 @@ class AdoptionReport:
             "drifted": self.drifted,
             "changed": self.merged.changed,
             "kept": self.merged.kept,
-            "outdated": self.merged.outdated,
+            "outdated": list(self.merged.outdated),
             "removed": self.merged.removed,
             "gone": self.merged.gone,
             "diagnostics": [one.as_json() for one in self.diagnostics],
@@ -117,7 +117,8 @@ def adopt(
     findings, known = read_repository(root)
     decisions = decide_all(findings, known)
     head = head_of(decisions, root, path, title or root.name)
-    merged = merge(existing, head, [(one.name, region_of(one)) for one in decisions])
+    schemas = {one.name: one.schema for one in decisions}
+    merged = merge(existing, head, [(one.name, region_of(one)) for one in decisions], schemas)
     texts = {path: merged.text}
     tests_path = path.with_name(f"test_{path.name}") if tests else None
     if tests_path is not None:

@@ -60,6 +60,8 @@ class Decision:
     #: Schema and Python function of an operator that the module defines; empty if the repository does. Without a function it
     #: stands for ``eager``, whose schema does not say what it writes.
     defined_from: tuple[str, str] | tuple[()] = ()
+    #: Schema of the operator as its source defines it; empty if there is none.
+    schema: str = ""
 
     @property
     def needs_operator(self) -> bool:

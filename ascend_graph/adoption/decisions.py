@@ -15,7 +15,14 @@ from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
 from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.implementations import first_of, kernel_order, place_of, report_foreign
+from ascend_graph.adoption.implementations import (
+    first_of,
+    kernel_order,
+    miscounted,
+    place_of,
+    report_crossed,
+    report_foreign,
+)
 from ascend_graph.adoption.interpreter.evaluation import RAISED, Outcome
 from ascend_graph.adoption.interpreter.values import is_known, without_strides
 from ascend_graph.adoption.known import Known
@@ -121,7 +128,7 @@ class _Decider:
         return Decision(
             self.name, state, evidence=tuple(self.evidence), reason=reason, place=str(first.place),
             conditions=first.conditions if len(self.definitions) == 1 else (), replaced=self.replaced(),
-            has_meta=bool(self.metas), defined_from=self.defined_from(), **more,
+            has_meta=bool(self.metas), defined_from=self.defined_from(), schema=first.schema.text, **more,
         )  # fmt: skip
 
     def eager(self) -> str:
@@ -195,11 +202,15 @@ class _Decider:
             arguments = dict(bound.arguments)
             sources = (prototype.file,)
             self.evidence.append(f"prototype: {prototype.place}; {bound.evidence}")
+            self.evidence += report_crossed(arguments, self.definitions[0], prototype, self.findings)
         written: tuple[str, ...] = ()
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
         if relation is None and (self.wrong_meta or not self.metas) and not written:
-            uncertain = f"no meta function, and the shape of its outputs is not certain: {why}"
+            uncertain = (
+                miscounted(kernel, self.schema)
+                or f"no meta function, and the shape of its outputs is not certain: {why}"
+            )
             return self.left(
                 State.UNDECIDED, self.wrong_meta or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
@@ -226,6 +237,7 @@ class _Decider:
             bool(self.metas),
             meta=written,
             defined_from=self.defined_from(),
+            schema=first.schema.text,
         )
 
     # ----------------------------------------------------------------------------------------------------------- writes

@@ -343,6 +343,9 @@ def _disagreement(bound: Binding, prototype: OpPrototype, evidence: _Evidence | 
         argument, default = _plain(value)
         fed = None if source is None or source.argument is None else arguments[source.argument].name
         if argument is not None:
+            if fed is None and argument == parameter.name:
+                taken = f"{parameter.type.value} attr" if isinstance(parameter, Attr) else "input"
+                return f"{argument} of the schema has a type that the {taken} {argument} of {prototype.op_type} does not take"
             if fed != argument:
                 return f"{parameter.name} is {argument} in the call, and {fed or 'nothing'} by names"
             if default is not None and isinstance(parameter, Attr):

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ascend_graph.adoption.cpp.functions import CppFunction
-from ascend_graph.adoption.model import KERNEL_KEYS, Findings, Implementation, PythonFunction
+from ascend_graph.adoption.model import KERNEL_KEYS, Definition, Findings, Implementation, PythonFunction
+from ascend_graph.binding.op_schema import OpSchema
+from ascend_graph.prototypes import OpPrototype
 from ascend_graph.sources import Severity
 
 
@@ -43,6 +45,30 @@ def _is_copy(one: Implementation, other: Implementation) -> bool:
     if isinstance(a, CppFunction) and isinstance(b, CppFunction):
         return (a.parameters, "".join(a.body.split())) == (b.parameters, "".join(b.body.split()))
     return isinstance(a, PythonFunction) and isinstance(b, PythonFunction) and ast.dump(a.node) == ast.dump(b.node)
+
+
+def miscounted(kernel: Implementation | None, schema: OpSchema) -> str:
+    """Return how the parameters of a C++ kernel contradict the schema; PyTorch does not load such a library."""
+    function = kernel.function if kernel is not None else None
+    if not isinstance(function, CppFunction) or any("Stack" in p.type or "..." in p.type for p in function.parameters):
+        return ""
+    taken, given = len(function.parameters), len(schema.arguments)
+    text = f"its kernel at {function.place} has {taken} parameters where its schema has {given}; correct one of both"
+    return text if taken != given else ""
+
+
+def report_crossed(
+    arguments: Mapping[str, Any], definition: Definition, prototype: OpPrototype, findings: Findings
+) -> tuple[str, ...]:
+    """Report and return which arguments a call passes as something of another argument's name: mostly in a wrong order."""
+    own = {a.name for a in definition.schema.arguments}
+    ge = {p.name for p in prototype.inputs} | {a.name for a in prototype.attrs}
+    crossed = [f"{a} as {b}" for a, b in arguments.items() if isinstance(b, str) and a != b and a in ge and b in own]
+    if not crossed:
+        return ()
+    text = f"the call passes {' and '.join(crossed)}, against the names; correct its order, if they are right"
+    findings.report(definition.place, f"{definition.name}: {text}", definition.name, Severity.WARNING)
+    return (text,)
 
 
 def report_foreign(implementations: Mapping[str, Sequence[Implementation]], findings: Findings) -> None:

@@ -19,8 +19,9 @@ from ascend_graph.errors import AscendGraphError
 #: Longest line of the written code, where it can be broken.
 WIDTH = 118
 
-_MARK = re.compile(r"^# adopt: (?P<name>.+?) (?P<digest>[0-9a-f]{12})$", re.MULTILINE)
+_MARK = re.compile(r"^# adopt: (?P<name>.+?) (?P<digest>[0-9a-f]{12})(?: (?P<schema>[0-9a-f]{8}))?$", re.MULTILINE)
 _END = re.compile(r"^# adopt: end(?: (?P<names>.*))?$", re.MULTILINE)
+_LAST = re.compile(r"^# adopt: end .*\n?", re.MULTILINE)
 _HEAD = "(head)"
 _LINE_NUMBER = re.compile(r"(?<=\w):\d+\b")
 
@@ -38,6 +39,8 @@ class Region:
     #: Digest of the text as adopt wrote it.
     digest: str
     after: str = ""
+    #: Digest of the operator's schema; empty in modules that were written before there was one.
+    schema: str = ""
 
     @property
     def is_edited(self) -> bool:
@@ -70,10 +73,12 @@ class Merged:
     removed: list[str] = field(default_factory=list)
     #: Regions of operators that are no longer in the sources.
     gone: list[str] = field(default_factory=list)
+    #: Those of them that the author changed: kept until the author deletes them.
+    orphaned: list[str] = field(default_factory=list)
     #: Regions that are new, or differ from the earlier ones.
     changed: list[str] = field(default_factory=list)
-    #: Regions that the author changed although adopt would now write something else than it did.
-    outdated: list[str] = field(default_factory=list)
+    #: Regions that the author changed although adopt would now write something else than it did, with what that is.
+    outdated: dict[str, str] = field(default_factory=dict)
 
 
 def digest_of(text: str) -> str:
@@ -114,20 +119,24 @@ def read_module(path: Path) -> Existing:
         limit = marks[number + 1].start() if number + 1 < len(marks) else len(text)
         end = next((match for start, match in sorted(ends.items()) if mark.end() <= start < limit), None)
         stop = end.start() if end is not None else limit
-        after = text[end.end() : limit].strip("\n") if end is not None else ""
-        regions.append(Region(mark["name"], text[mark.end() : stop].strip("\n"), mark["digest"], after))
+        after = _LAST.sub("", text[end.end() : limit]).strip("\n") if end is not None else ""
+        region = text[mark.end() : stop].strip("\n")
+        regions.append(Region(mark["name"], region, mark["digest"], after, mark["schema"] or ""))
     for match in ends.values():
-        written.update((match["names"] or "").split(", "))
+        written = set(match["names"].split(", ")) if match["names"] else written
     return Existing(tuple(regions), text[: marks[0].start()].strip("\n"), frozenset(written - {""}))
 
 
-def merge(existing: Existing, head: str, regions: Sequence[tuple[str, str]]) -> Merged:
+def merge(
+    existing: Existing, head: str, regions: Sequence[tuple[str, str]], schemas: Mapping[str, str] | None = None
+) -> Merged:
     """Return the module of new regions over an earlier one; the author's changes are kept.
 
     Args:
         existing: The earlier module.
         head: The new head: imports and prototypes.
         regions: Name and text of each new region.
+        schemas: Schema of each operator that has one: a call may stay as it is where its schema changes.
     """
     merged = Merged()
     parts = [existing.before, ""] if existing.before else []
@@ -138,21 +147,24 @@ def merge(existing: Existing, head: str, regions: Sequence[tuple[str, str]]) -> 
         if earlier is None and name in existing.written:
             merged.removed.append(name)
             continue
-        text, digest = proposed, digest_of(proposed)
+        text, digest, schema = proposed, digest_of(proposed), (schemas or {}).get(name, "")
+        schema = hashlib.sha256("".join(schema.split()).encode()).hexdigest()[:8] if schema else ""
+        differs = earlier is None or digest != earlier.digest or bool(earlier.schema and earlier.schema != schema)
         if earlier is not None and earlier.is_edited:
             merged.kept.append(name)
-            if digest != earlier.digest:
-                merged.outdated.append(name)
-            # The digest stays that of what adopt wrote, so that the region stays the author's.
-            text, digest = earlier.text, earlier.digest
-        elif earlier is None or earlier.digest != digest:
+            if differs:
+                merged.outdated[name] = proposed
+            # The digests are those of the sources: the next run compares with what this one has told.
+            text = earlier.text
+        elif differs:
             merged.changed.append(name)
-        parts += _written(name, digest, text, after)
+        parts += _written(name, digest, text, after, schema)
     for region in existing.regions:
         if region.name not in names and region.name != _HEAD:
             merged.gone.append(region.name)
             if region.is_edited:
-                parts += _written(region.name, region.digest, region.text, region.after)
+                merged.orphaned.append(region.name)
+                parts += _written(region.name, region.digest, region.text, region.after, region.schema)
             elif region.after:
                 parts += [region.after, ""]
     parts.append(
@@ -162,9 +174,9 @@ def merge(existing: Existing, head: str, regions: Sequence[tuple[str, str]]) -> 
     return merged
 
 
-def _written(name: str, digest: str, text: str, after: str) -> list[str]:
+def _written(name: str, digest: str, text: str, after: str, schema: str) -> list[str]:
     end = ["# adopt: end", after, ""] if after else [""]
-    return [f"# adopt: {name} {digest}", text.strip("\n"), *end]
+    return [f"# adopt: {name} {digest} {schema}".rstrip(), text.strip("\n"), *end]
 
 
 def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str) -> str:

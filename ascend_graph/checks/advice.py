@@ -86,8 +86,38 @@ SPECIFIC: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "outside",
+        r"that the operator allocates",
+        "a workspace that is smaller than what the kernel uses: allocate what its tiling counts with",
+    ),
+    (
+        "outside",
         r"begin in the middle of their storage",
         "the binding passes storage().data(), the begin of the storage: pass data_ptr()",
+    ),
+    (
+        "dtypes",
+        r"computed otherwise",
+        "the kernel takes its bytes for another dtype: add TORCH_CHECK(x.scalar_type() == at::kFloat, …) to the binding",
+    ),
+    (
+        "gradient_in_graphs",
+        r"Cannot access data pointer",
+        "backward calls the function of a kernel: define an operator of it, and call that by the dispatcher",
+    ),
+    (
+        "gradient",
+        r"where the gradient of a result is",
+        "backward takes any strides for contiguous: call contiguous() on the gradients before its kernel",
+    ),
+    (
+        "npugraph_ex",
+        r"\b107030\b",
+        "the binding waits for the device (item(), a copy to the CPU): pass the value as an attr, or let the kernel read it",
+    ),
+    (
+        "npugraph_ex",
+        r"no capture records",
+        "a launch on another stream than the current one: pass c10_npu::getCurrentNPUStream().stream(false)",
     ),
     *(
         (

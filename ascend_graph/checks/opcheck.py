@@ -15,9 +15,10 @@ from ascend_graph.checks.advice import excluding
 from ascend_graph.checks.calls.assumed import assume_shapes
 from ascend_graph.checks.calls.attr_values import coverage, known_values
 from ascend_graph.checks.calls.constants import constants_of
-from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families, is_tensor
+from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
 from ascend_graph.checks.calls.trying import CallTally, try_calls, try_more_values
-from ascend_graph.checks.kinds import graph_checks, operator_checks, tangents, transform_checks
+from ascend_graph.checks.kinds import dtype_checks, graph_checks, operator_checks, tangents, transform_checks
+from ascend_graph.checks.kinds.free_memory import OUTSIDE
 from ascend_graph.checks.kinds.larger_calls import large
 from ascend_graph.checks.kinds.smallest import CheckFunction, smallest_violation
 from ascend_graph.checks.kinds.subject import (
@@ -98,7 +99,7 @@ def opcheck(
     - ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export``: results of eager mode.
     - ``gradient_in_graphs``: gradients of eager mode.
     - ``recompilations``: one graph for all sizes.
-    - ``dtypes``: dtypes that the prototype does not list are refused.
+    - ``dtypes``: dtypes that the prototype does not list are refused; without a list, those that are computed wrongly.
     - ``large``: calls with up to two million elements run, wait, repeat and equal the reference.
 
     Args:
@@ -202,7 +203,7 @@ def _report(
         outcomes += [CheckResult(name, CheckState.SKIPPED, message=why) for name in rest]
         rest = []
     for name in rest:
-        if outcomes and outcomes[-1].check == "outside" and outcomes[-1].message.startswith(operator_checks.OUTSIDE):
+        if outcomes and outcomes[-1].check == "outside" and outcomes[-1].message.startswith(OUTSIDE):
             why = "not made after a write outside a tensor, which may end the process"
             outcomes += [CheckResult(later, CheckState.SKIPPED, message=why) for later in rest[rest.index(name) :]]
             break
@@ -321,7 +322,7 @@ def _alone(
         return CheckResult(
             name, CheckState.SKIPPED, message="calls are drawn for it, which needs a relation and no samples="
         )
-    return _dtypes(subject, drawer) if name == "dtypes" else large(subject, drawer, before)
+    return dtype_checks.dtypes(subject, drawer) if name == "dtypes" else large(subject, drawer, before)
 
 
 def _recompilations(subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:
@@ -350,49 +351,3 @@ def _runs(subject: Subject, sample: Sample) -> bool:
     except (CallRefused, Faulted):
         return False
     return True
-
-
-def _takes(subject: Subject, sample: Sample) -> bool:
-    """Return whether the operator accepts a call, even if the call then fails."""
-    try:
-        subject.run(sample)
-    except CallRefused:
-        return False
-    except Faulted:
-        return True
-    return True
-
-
-def _dtypes(subject: Subject, drawer: SampleGenerator) -> CheckResult:
-    """Check that the operator refuses dtypes that the prototype does not list."""
-    allowed = {name: dtypes for name, dtypes in drawer.allowed().items() if dtypes}
-    if not allowed or any(p.unknown_types for p in drawer.parameters.values()):
-        return CheckResult("dtypes", CheckState.SKIPPED, message="the prototype does not list the dtypes")
-    tried = 0
-    tensors = {a.name for a in drawer.arguments if is_tensor(a)}  # others are numbers of the schema
-    for name, listed in allowed.items():
-        outside = next(
-            (d for d in (torch.float64, torch.int16, torch.complex64, torch.bool, torch.int8) if d not in listed), None
-        )
-        usual = drawer.combinations()[0]
-        if outside is None or name not in tensors:
-            continue
-        # Alone, or with the others where all have one dtype.
-        changed = ({**usual, name: outside}, dict.fromkeys(usual, outside))
-        made = (drawer.draw(0, "dtype", dtypes=dtypes, absent=[], plain=True) for dtypes in changed)
-        sample = next((s for s in made if s is not None and any(t.dtype is outside for t in s.tensors)), None)
-        if sample is None:
-            continue
-        tried += 1
-        if _takes(subject, sample):
-            said = ", ".join(sorted(str(d).removeprefix("torch.") for d in listed))
-            return CheckResult(
-                "dtypes",
-                CheckState.FAILED,
-                tried,
-                f"{name} of {outside} is taken; the prototype lists {said}",
-                str(sample),
-            )
-    return CheckResult(
-        "dtypes", CheckState.PASSED if tried else CheckState.SKIPPED, tried, "" if tried else "nothing could be drawn"
-    )

@@ -80,14 +80,14 @@ def check_module(request: CheckRequest, started: Callable[[str], None] = lambda 
                     )
                 case {"unknown": message}:
                     raise RequestError(message)
-                case {"operators": [], "registered": known}:
+                case {"operators": [], "registered": known, **more}:
                     if not known:
                         raise ModuleError(
                             f"{request.module} registers no operator: importing it has to call ascend_graph.register_op or "
                             "ascend_graph.register_aclnn; where a function of it does, write module:function"
                         )
                     raise ModuleError(
-                        f"{request.module} does not register {', '.join(request.operators)}; expected one of: "
+                        f"{request.module} does not register {', '.join(more.get('missing', ()))}; expected one of: "
                         f"{', '.join(known)}"
                     )
                 case {"operators": _}:

@@ -42,8 +42,13 @@ def main(arguments: Sequence[str]) -> int:
             said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             _say(lines, {"error": f"{said}\n{known}" if known else said})
             return 1
-        _check(lines, request, own, names.get("REFERENCES", {}))
+        _check(lines, request, own, names.get("REFERENCES", {}), names.get("SAMPLES", {}))
     return 0
+
+
+def _names(op: RegisteredOp) -> set[str]:
+    """Return the names of an operator: op type, namespace::name with and without its overload, and as torch prints it."""
+    return {op.op_type, op.overload.name(), op.overload._schema.name, str(op.overload)}
 
 
 def _say(lines: TextIO, what: dict[str, Any]) -> None:
@@ -55,6 +60,7 @@ def _check(
     request: dict[str, Any],
     own: Sequence[RegisteredOp],
     references: Mapping[str, Callable[..., Any]],
+    samples: Mapping[str, Sequence[Any]],
 ) -> None:
     from ascend_graph.checks.calls.samples import SampleError
     from ascend_graph.checks.opcheck import check_names, opcheck
@@ -71,7 +77,17 @@ def _check(
     named = request["operators"]
     chosen = {str(op.overload): op for op in own}
     if named:
-        chosen = {name: op for name, op in found.items() if {name, op.op_type, op.overload.name()} & set(named)}
+        chosen = {name: op for name, op in found.items() if _names(op) & set(named)}
+    missing = [name for name in named if not any(name in _names(op) for op in chosen.values())]
+    if missing:
+        _say(lines, {"operators": [], "registered": list(found), "missing": missing})
+        return
+    for what, names in (("REFERENCES", references), ("SAMPLES", samples)):
+        if unused := [name for name in names if not any(name in _names(op) for op in found.values())]:
+            text = (
+                f"{what} of {request['module']} names {', '.join(unused)}, which nothing registers; expected one of: "
+            )
+            print(f"{text}{', '.join(found)}", file=sys.stderr)
     _say(lines, {"operators": list(chosen), "registered": list(found)})
     for name, op in chosen.items():
         if name in request["done"]:
@@ -80,7 +96,8 @@ def _check(
         try:
             report = opcheck(
                 op,
-                reference=references.get(op.op_type, references.get(op.overload.name())),
+                next((samples[key] for key in samples if key in _names(op)), None),
+                reference=next((references[key] for key in references if key in _names(op)), None),
                 checks=request["checks"] or None,
                 count=request["count"],
                 seed=request["seed"],

@@ -78,18 +78,28 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
     for label, names in (
         ("changed", report.merged.changed),
         ("kept, as you changed it", report.merged.kept),
-        ("kept, though the sources now say something else", report.merged.outdated),
+        ("kept, though the sources now say something else: compare it with what follows", report.merged.outdated),
         ("not written again, as you removed it", report.merged.removed),
-        ("no longer in the sources", report.merged.gone),
+        ("no longer in the sources", [one for one in report.merged.gone if one not in report.merged.orphaned]),
+        ("no longer in the sources, and kept, as you changed it: delete its region", report.merged.orphaned),
     ):
         if names and (label != "changed" or not written):
             console.print(f"{label}: {', '.join(names)}", highlight=False, soft_wrap=True)
+        for text in names.values() if isinstance(names, dict) else ():
+            console.print(escape(text), highlight=False, soft_wrap=True)
     print_diagnostics(report.diagnostics)
     if written:
         also = f" and {report.tests}" if report.tests is not None else ""
         console.print(f"wrote {report.output}{also}", highlight=False, soft_wrap=True)
     else:
-        console.print("drifted: run adopt without --check" if report.drifted else "up to date", highlight=False)
+        console.print(_drift(report), highlight=False)
+
+
+def _drift(report: AdoptionReport) -> str:
+    merged = report.merged
+    if merged.orphaned and not (merged.changed or merged.outdated or len(merged.gone) > len(merged.orphaned)):
+        return "drifted: delete what is no longer in the sources"
+    return "drifted: run adopt without --check" if report.drifted else "up to date"
 
 
 def _nothing(report: AdoptionReport) -> str:

@@ -185,4 +185,6 @@ def _fit_output(
     if owner is not None and alias.is_write:
         name = names.get(owner.name, owner.name)
         if not itself or output.name != name:
-            raise refuse(f"output {output.name} is the argument {name} itself; write '{name}' as the output")
+            raise refuse(
+                f"output {output.name} is the argument {name} itself; write '{name}' alone as the output: -> {name}"
+            )

@@ -15,6 +15,7 @@ import warnings
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 
 from ascend_graph.environment import TRITON_VARIABLE
 
@@ -37,12 +38,12 @@ class OperatorsWarning(UserWarning):
 def autoload() -> None:
     """Load the operators of installed distributions, while PyTorch is imported.
 
-    Nothing happens without torch_npu, or where ``ASCEND_GRAPH_AUTOLOAD`` is 0.
+    Nothing happens without torch_npu, where ``ASCEND_GRAPH_AUTOLOAD`` is 0, or in a build by setuptools.
     """
     with contextlib.suppress(Exception):
         if hook := os.environ.get(TRITON_VARIABLE):
             import_module(hook).install()
-    if os.environ.get(AUTOLOAD_VARIABLE, "1") == "0":
+    if os.environ.get(AUTOLOAD_VARIABLE, "1") == "0" or _builds_a_distribution():
         return
     # Other entry points of PyTorch must go on whatever is wrong here.
     with contextlib.suppress(Exception):
@@ -58,6 +59,12 @@ def autoload() -> None:
         from ascend_graph.packages.missing import explain_missing_operators
 
         explain_missing_operators()
+
+
+def _builds_a_distribution() -> bool:
+    """Return whether setuptools builds in this process: entry points may be those of the sources, before they are compiled."""
+    program = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    return Path(program).name == "setup.py" or "setuptools.build_meta" in sys.modules
 
 
 def operator_entry_points() -> tuple[EntryPoint, ...]:

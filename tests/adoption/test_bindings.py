@@ -306,3 +306,26 @@ def test_an_output_that_its_definition_initializes_needs_no_zeros(adopted: Adopt
     more = {"csrc/scale/op_host/scale_def.cpp": definition}
     state, form, arguments, _ = adopt_with(adopted, SCHEMA, PARAMETERS, body, more)
     assert (state, form, arguments) == (State.BY_NAMES, "register_op", {})
+
+
+def test_arguments_that_are_passed_as_each_other_are_named(adopted: Adopt) -> None:
+    call = "EXEC_NPU_CMD(aclnnScale, mask, x, factor, stride, y);"
+    report = adopted(
+        {
+            "scale_def.cpp": OP_DEF.replace("OPTIONAL).DataType", "REQUIRED).DataType"),
+            "ops.cpp": f"at::Tensor scale({PARAMETERS.replace('c10::optional<at::Tensor>', 'at::Tensor')}) {{\n"
+            f"{RETURN.format(call=call)}\n}}\n"
+            'TORCH_LIBRARY(mine, m) { m.def("scale(Tensor x, Tensor mask, float factor=1.0, int stride=1) -> Tensor"); '
+            'm.impl("scale", torch::kPrivateUse1, &scale); }\n',
+        }
+    )
+    assert dict(decision(report, "mine::scale").arguments) == {"mask": "x", "x": "mask"}
+    assert any("passes mask as x and x as mask, against the names" in str(one) for one in report.diagnostics)
+
+
+def test_an_argument_of_another_type_than_its_attr_is_named(adopted: Adopt) -> None:
+    schema = SCHEMA.replace("int stride=1", "float stride=1.0")
+    parameters = PARAMETERS.replace("int64_t stride", "double stride")
+    _, form, _, evidence = adopt_with(adopted, schema, parameters, RETURN.format(call=CALL))
+    assert form == "register_kernel"
+    assert "stride of the schema has a type that the Int attr stride of Scale does not take" in evidence

@@ -151,3 +151,55 @@ def test_a_repository_without_operators_is_told_what_registers_what_it_has(repos
     assert "It has 1 prototype: build the package, and write ascend_graph.register_package" in " ".join(
         done.output.split()
     )
+
+
+def test_a_schema_that_changed_is_drift_of_a_region_that_was_edited(repository: Write, tmp_path: Path) -> None:
+    source = SOURCE.replace("twice(const at::Tensor &x)", "twice(const at::Tensor &x, double by)")
+    source = source.replace("twice(Tensor x)", "twice(Tensor x, float by=1.0)")
+    root, path = repository({"ops.cpp": source}), tmp_path / "operators.py"
+    text = adopt(root, path).text
+    assert 'shape="x[*s] -> y like x")' in text
+    path.write_text(text.replace('shape="x[*s] -> y like x")', 'shape="x[*s] -> y[*s]", batch=("*s",))'))
+    (root / "ops.cpp").write_text(source.replace("float by=1.0", "float  by=1.0"))
+    assert not adopt(root, path, write=False).drifted
+
+    (root / "ops.cpp").write_text(source.replace("float by=1.0", "float factor=1.0"))
+    done = CliRunner().invoke(main, ["adopt", str(root), "-o", str(path), "--check"])
+    assert done.exit_code == 1
+    assert "kept, though the sources now say something else: compare it with what follows: mine::twice" in done.output
+    assert 'eager=torch.ops.mine.twice, shape="x[*s] -> y like x")' in done.output
+    assert 'batch=("*s",)' in adopt(root, path).text
+    assert not adopt(root, path, write=False).drifted
+
+
+def test_code_after_the_last_mark_stays_and_the_file_does_not_grow(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    path.write_text(adopt(root, path).text + "MINE = 1\n")
+    text = adopt(root, path).text
+    assert text.count("MINE = 1") == 1
+    assert adopt(root, path).text == text
+    # An operator that left, unedited, and came back is written again: nobody removed it.
+    (root / "ops.cpp").write_text(SOURCE.replace('m.def("twice(Tensor x) -> Tensor");', ""))
+    assert adopt(root, path).merged.gone == ["mine::twice"]
+    (root / "ops.cpp").write_text(SOURCE)
+    assert adopt(root, path).merged.changed == ["mine::twice"]
+
+
+def test_a_region_without_its_operator_is_deleted_by_its_author(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    text = adopt(root, path).text
+    path.write_text(text.replace('shape="x[*s] -> y like x")', 'shape="x[*s] -> y[*s]")'))
+    (root / "ops.cpp").write_text(SOURCE.replace('m.def("twice(Tensor x) -> Tensor");', ""))
+    run = CliRunner()
+    assert run.invoke(main, ["adopt", str(root), "-o", str(path)]).exit_code == 0
+    done = run.invoke(main, ["adopt", str(root), "-o", str(path), "--check"])
+    assert done.exit_code == 1
+    assert "and kept, as you changed it: delete its region: mine::twice" in done.output
+    assert "drifted: delete what is no longer in the sources" in done.output
+
+
+def test_a_kernel_with_more_parameters_than_its_schema_is_named(repository: Write, tmp_path: Path) -> None:
+    source = SOURCE.replace("twice(const at::Tensor &x)", "twice(const at::Tensor &x, double by)")
+    report = adopt(repository({"ops.cpp": source}), tmp_path / "operators.py", write=False)
+    (found,) = (one for one in report.undecided if one.name == "mine::twice")
+    assert found.reason.startswith("its kernel at ops.cpp:2 has 2 parameters where its schema has 1;")

@@ -93,6 +93,7 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
             [str(module), "NoSuchOp"],
             "does not register NoSuchOp; expected one of: cmd.twice.default, cmd.crash.default",
         ),
+        ([str(module), "cmd::twice", "NoSuchOp"], "does not register NoSuchOp; expected one of: cmd.twice.default"),
     ):
         result = CliRunner().invoke(main, ["check", *arguments])
         assert result.exit_code == 1
@@ -163,3 +164,33 @@ def test_a_module_may_say_what_values_are_right(tmp_path: Path) -> None:
     )
     found = {report["operator"]: report["checks"][0]["state"] for report in json.loads(result.stdout)}
     assert found == {"cmd.twice.default": "passed", "cmd.view.default": "failed"}
+
+
+def test_names_of_one_overload_and_of_references_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "overloads.py").write_text(
+        "import torch, torch_npu, ascend_graph\n"
+        "library = torch.library.Library('cmd_out', 'DEF')\n"
+        "library.define('twice.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)')\n"
+        "library.impl('twice.out', lambda x, *, out: out.copy_(x * 2), 'PrivateUse1')\n"
+        "ascend_graph.register_kernel(eager=torch.ops.cmd_out.twice.out, shape='x[*s], out[*s] -> out')\n"
+        "REFERENCES = {'cmd_out::twice': lambda x, *, out: out.copy_(x * 2), 'cmd_out::thrice': None}\n"
+    )
+    command = [sys.executable, "-m", "ascend_graph.cli", "check", str(tmp_path / "overloads.py"), "cmd_out::twice"]
+    done = subprocess.run([*command, "--check", "reference"], capture_output=True, text=True, check=True)
+    assert "reference    passed" in done.stdout
+    assert "names cmd_out::thrice, which nothing registers; expected one of: cmd_out.twice.out" in done.stderr
+
+
+def test_samples_of_a_module_are_calls_of_operators_without_a_relation(tmp_path: Path) -> None:
+    (tmp_path / "meta_alone.py").write_text(
+        "import torch, torch_npu, ascend_graph\n"
+        "library = torch.library.Library('cmd_meta', 'DEF')\n"
+        "library.define('cast(Tensor x, str to) -> Tensor')\n"
+        "library.impl('cast', lambda x, to: x.to(getattr(torch, to)), 'PrivateUse1')\n"
+        "meta = lambda x, to: x.new_empty(x.shape, dtype=getattr(torch, to))\n"
+        "ascend_graph.register_kernel(eager=torch.ops.cmd_meta.cast, meta=meta)\n"
+        "SAMPLES = {'cmd_meta::cast': [(torch.ones(3), 'float16'), (torch.ones(2), 'int32')]}\n"
+    )
+    command = [sys.executable, "-m", "ascend_graph.cli", "check", str(tmp_path / "meta_alone.py"), "--check", "meta"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "meta    passed    2 calls" in done.stdout

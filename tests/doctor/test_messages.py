@@ -266,7 +266,7 @@ REPORTED = [
     ),
     (
         "OSError: /opp/vendors/x/libops.so: undefined symbol: _ZN12ascendc_host7LaidOutIJLm1496EEE2soE",
-        "kernels of another host runtime",
+        "kernels without their host runtime",
     ),
     (
         (

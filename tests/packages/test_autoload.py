@@ -187,3 +187,26 @@ def test_a_fresh_process_has_the_operators_and_a_broken_wheel_does_not_stop_torc
         assert done.stdout.endswith(" torch.Size([3])\n"), done.stderr
     done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert "AttributeError" in done.stderr
+
+
+BUILDS = {
+    "setup.py": ["setup.py", "--quiet", "build"],
+    "a front end": ["-c", "import setuptools.build_meta as b; b.get_requires_for_build_wheel()"],
+}
+
+
+@pytest.mark.parametrize("command", BUILDS.values(), ids=list(BUILDS))
+def test_a_build_does_not_load_what_it_builds(tmp_path: Path, command: list[str]) -> None:
+    make_wheel(tmp_path, "wheel_sources", "raise ImportError('not compiled yet')", "wheel_sources")
+    (tmp_path / "setup.py").write_text(
+        "from setuptools import setup\nimport torch\nsetup(name='wheel-sources', packages=['wheel_sources'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": "."},
+    )
+    assert "wheel-sources" not in done.stderr

@@ -145,7 +145,7 @@ class SampleGenerator:
         if op.relation is None:
             raise SampleError(
                 f"{op.overload} has no shape relation, from which calls could be drawn (its meta function: "
-                f"{op.evidence.get('meta', 'none')}); give shape= when it is registered, or samples="
+                f"{op.evidence.get('meta', 'none')}); give shape= when it is registered, or samples= (SAMPLES of the module for ascend-graph check)"
             )
         self.op, self.relation, self.seed = op, op.relation, seed
         self.known = dict(known or {})

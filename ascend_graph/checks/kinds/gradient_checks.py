@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,12 @@ def _leaves_for_gradient(sample: Sample) -> tuple[Sample, list[torch.Tensor]]:
     return Sample(args, kwargs, sample.why), wanted
 
 
-def gradients(subject: Subject, sample: Sample, way: Way | None = None) -> tuple[list[Any], Any]:
+def gradients(
+    subject: Subject,
+    sample: Sample,
+    way: Way | None = None,
+    weights: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> tuple[list[Any], Any]:
     """Return the gradients of the weighted sum of the results, and the results; equal shapes get equal weights."""
     tracked, wanted = _leaves_for_gradient(sample.on(subject.device))
     if not wanted or any(subject.written()):
@@ -44,7 +49,7 @@ def gradients(subject: Subject, sample: Sample, way: Way | None = None) -> tuple
     if not results:
         raise NotApplicable("no result has a gradient")
     try:
-        found = torch.autograd.grad(results, wanted, [_weights(t) for t in results], allow_unused=True)
+        found = torch.autograd.grad(results, wanted, [(weights or _weights)(t) for t in results], allow_unused=True)
     except (RuntimeError, NotImplementedError) as error:
         # Messages of torch for an operator without a formula or a gradient.
         if re.search(r"derivative for \S+ is not implemented|has no gradient|no autograd formula was", str(error)):
@@ -59,6 +64,31 @@ def _weights(tensor: torch.Tensor) -> torch.Tensor:
     return torch.randn(tensor.shape, generator=generator).to(tensor.dtype).to(tensor.device)
 
 
+def _expanded(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.ones((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+
+
+def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    weights = _weights(tensor)
+    room = torch.zeros((*weights.shape, 2), dtype=weights.dtype, device=weights.device)
+    room[..., 0] = weights
+    return room[..., 0]
+
+
+def _check_layouts(subject: Subject, sample: Sample, found: Sequence[Any]) -> None:
+    """Check that gradients of results in other layouts mean the same as contiguous ones."""
+    ones, _ = gradients(subject, sample, weights=lambda t: _expanded(t).contiguous())
+    for weights, wanted, name in ((_expanded, ones, "expanded, as sum() makes it"), (_with_gaps, found, "with gaps")):
+        try:
+            got, _ = gradients(subject, sample, weights=weights)
+        except NotApplicable:
+            return
+        except Exception as error:  # whatever a gradient raises
+            raise Violation(f"where the gradient of a result is {name}, backward fails: {first_line(error)}") from error
+        what = f"that of contiguous gradients, where the gradient of a result is {name}"
+        _compare_gradients(subject, got, wanted, what)
+
+
 def gradient(subject: Subject, sample: Sample) -> None:
     """Check the gradient against that of the reference, or without one against finite differences."""
     if not subject.differentiable:
@@ -66,6 +96,11 @@ def gradient(subject: Subject, sample: Sample) -> None:
     if any(t.dtype in (torch.float16, torch.bfloat16) for t in sample.tensors):
         raise NotApplicable("half precision")
     found, returned = gradients(subject, sample)
+    _check_values(subject, sample, found, returned)
+    _check_layouts(subject, sample, found)
+
+
+def _check_values(subject: Subject, sample: Sample, found: Sequence[Any], returned: Any) -> None:
     if subject.reference is not None:
         on_cpu = Subject(subject.reference, None, torch.device("cpu"))
         tracked, wanted = _leaves_for_gradient(sample.on(torch.device("cpu")))

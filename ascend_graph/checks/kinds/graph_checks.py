@@ -23,6 +23,7 @@ from ascend_graph.checks.kinds.subject import (
     Subject,
     Violation,
     first_line,
+    flattened,
     require_equal,
 )
 from ascend_graph.checks.results import CallResult, differences
@@ -113,11 +114,45 @@ def ge_dynamic(subject: Subject, sample: Sample) -> None:
 
 def npugraph_ex(subject: Subject, sample: Sample) -> None:
     """Check that a captured graph returns the same as eager mode."""
+    if subject.device.type != "cpu" and torch.Tag.nondeterministic_seeded not in subject.overload.tags:
+        _recorded(subject, sample)
     _in_graph(
         subject,
         sample,
         lambda f: torch.compile(f, backend=_backend("npugraph_ex"), dynamic=False, fullgraph=True),
         "npugraph_ex",
+    )
+
+
+def _recorded(subject: Subject, sample: Sample) -> None:
+    """Check that a capture records what the operator launches: a replay makes results anew."""
+    wanted = subject.run(sample)
+    placed = sample.on(subject.device)
+    module = torch.get_device_module(subject.device)
+    graph, stream = module.NPUGraph(), module.Stream()
+    stream.wait_stream(module.current_stream())
+    try:
+        with torch.no_grad(), module.stream(stream):
+            graph.capture_begin()
+            try:
+                returned = subject.call(placed)
+            finally:
+                graph.capture_end()
+    except Exception:  # whatever stops a capture: the compiled graph, which comes next, has the words for it
+        return
+    module.synchronize()
+    # What ran while the graph was captured is undone.
+    for tensor, original in zip(placed.tensors, sample.on(subject.device).tensors, strict=True):
+        tensor.copy_(original)
+    own = {t.untyped_storage().data_ptr() for t in placed.tensors}
+    for tensor in flattened(returned):
+        if tensor.untyped_storage().data_ptr() not in own:
+            whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+            whole.set_(tensor.untyped_storage()).fill_(0x5A)
+    graph.replay()
+    module.synchronize()
+    require_equal(
+        subject, subject.result(returned, placed), wanted, "no capture records all that it launches; a replay"
     )
 
 

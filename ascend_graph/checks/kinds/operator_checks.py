@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_map_only
 
 from ascend_graph.checks.calls.samples import Sample
 from ascend_graph.checks.guard import Promise
+from ascend_graph.checks.kinds.free_memory import OUTSIDE, behind_allocations
 from ascend_graph.checks.kinds.subject import (
     Faulted,
     NotApplicable,
@@ -30,9 +31,6 @@ from ascend_graph.checks.kinds.subject import (
 from ascend_graph.checks.results import CallResult, leaves
 from ascend_graph.environment import is_active
 from ascend_graph.host import pipes_checked
-
-#: Begin of each message about memory outside a tensor that was written.
-OUTSIDE = "bytes"
 
 # ------------------------------------------------------------------------------------------------------------ in eager mode
 
@@ -70,6 +68,21 @@ def arguments(subject: Subject, sample: Sample) -> None:
                     f"{found}"
                 )
     _check_aliases(subject, returned, values)
+    _check_results(subject, returned, sample)
+
+
+def _check_results(subject: Subject, returned: Any, sample: Sample) -> None:
+    """Check that results of a call are not memory of an earlier call's results, which are still in use."""
+    placed = sample.on(subject.device)
+    own = {t.untyped_storage().data_ptr() for t in placed.tensors}
+    again = flattened(called(subject, placed))
+    earlier = {t.untyped_storage().data_ptr() for t in flattened(returned) if t.untyped_storage().nbytes()}
+    for number, tensor in enumerate(again):
+        if tensor.untyped_storage().data_ptr() in earlier - own:
+            raise Violation(
+                f"return {number} is memory of a result of an earlier call, which this call writes over; make a new tensor "
+                "in each call, such as at::empty_like(x)"
+            )
 
 
 def _check_aliases(subject: Subject, returned: Any, values: Sequence[Any]) -> None:
@@ -185,6 +198,7 @@ def outside(subject: Subject, sample: Sample) -> None:
         exact=True,
     )
     _behind_results(subject, sample)
+    behind_allocations(subject, sample)
 
 
 def _behind_results(subject: Subject, sample: Sample) -> None:

@@ -3,7 +3,7 @@
 # Programs link CANN's libraries by their names (acl_rt, nnopbase); what is in these is in libascendcl.so and libopapi.so here, to
 # which GNU ld follows with one option.
 #
-# Presets and caches of operator projects name the CANN of their author's machine, /usr/local/Ascend/…; on the host runtime
+# Presets, caches and defaults of operator projects name the CANN of their author's machine, /usr/local/Ascend/…; on the host runtime
 # that is the host toolkit. And projects that msOpGen made carry CMake functions of their own around CANN's opbuild and
 # device compiler, under names that are the same in every one: once a project has included them, the host toolkit's take
 # their places.
@@ -13,6 +13,9 @@ get_filename_component(_ascend_graph_toolkit "${CMAKE_CURRENT_LIST_DIR}/../../..
 if(DEFINED ASCEND_CANN_PACKAGE_PATH AND NOT "${ASCEND_CANN_PACKAGE_PATH}" STREQUAL "${_ascend_graph_toolkit}")
     message(STATUS "ascend_graph: the host toolkit stands for ASCEND_CANN_PACKAGE_PATH=${ASCEND_CANN_PACKAGE_PATH}")
     set(ASCEND_CANN_PACKAGE_PATH "${_ascend_graph_toolkit}" CACHE PATH "" FORCE)
+elseif(NOT DEFINED ASCEND_CANN_PACKAGE_PATH)
+    # A default of the CMakeLists.txt, set(ASCEND_CANN_PACKAGE_PATH /usr/local/Ascend/… CACHE …), is not taken then.
+    set(ASCEND_CANN_PACKAGE_PATH "${_ascend_graph_toolkit}" CACHE PATH "")
 endif()
 
 if(NOT CMAKE_EXE_LINKER_FLAGS_INIT MATCHES "copy-dt-needed-entries")

@@ -9,13 +9,13 @@ torch.ops.load_library("../output/python_extension/libascendct_torch.so")
 
 DTYPES = {"float16": torch.float16, "bf16": torch.bfloat16, "float32": torch.float32}
 
-
-def meta(mat1, mat2, outDType):  # noqa: N803  the schema's name
-    return mat1.new_empty((mat1.shape[0], mat2.shape[1]), dtype=DTYPES[outDType])
-
-
-# The output's dtype is named by a string, which a shape relation cannot say: a meta function says it.
-ascend_graph.register_op("BasicMatmul", eager=torch.ops.AscendCTTorch.basic_matmul, shape=meta)
+# The output's dtype is named by a string.
+ascend_graph.register_op(
+    "BasicMatmul",
+    eager=torch.ops.AscendCTTorch.basic_matmul,
+    shape='mat1[m, k], mat2[k, n] -> y[m, n]: float16 if outDType == "float16" else '
+    'bfloat16 if outDType == "bf16" else float32',
+)
 
 
 def model(a, b, dtype):

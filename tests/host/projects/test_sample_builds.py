@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -325,3 +326,23 @@ def test_the_model_compiler_says_that_there_is_none(tmp_path: Path) -> None:
     done = on_host("atc", "--singleop=add.json", "--output=models", cwd=tmp_path)
     assert done.returncode == 1
     assert "atc: the host runtime of ascend_graph does not compile models" in done.stderr
+
+
+def test_nothing_is_said_of_targets_without_directories(tmp_path: Path) -> None:
+    written(tmp_path, project=re.sub(r"(include|link)_directories.*", "", OF_DEFAULT_PLACE), program=ACL_PROGRAM)
+    assert "stands for the CANN" not in configured(tmp_path).stdout
+
+
+DEFAULT_PACKAGE_PATH = """
+cmake_minimum_required(VERSION 3.16)
+project(demo)
+set(ASCEND_CANN_PACKAGE_PATH "/usr/local/Ascend/ascend-toolkit/latest" CACHE STRING "CANN")
+include(${ASCEND_CANN_PACKAGE_PATH}/tools/tikcpp/ascendc_kernel_cmake/ascendc.cmake)
+add_executable(demo main.cpp)
+"""
+
+
+@pytest.mark.skipif(Path("/usr/local/Ascend").exists(), reason="a CANN may be installed here")
+def test_the_toolkit_stands_for_a_default_path_of_cann(tmp_path: Path) -> None:
+    written(tmp_path, project=DEFAULT_PACKAGE_PATH, program=ACL_PROGRAM)
+    configured(tmp_path)
