@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torchair
+from torch.utils._pytree import tree_leaves
 from writing_operators import ge, numbers
 
 import ascend_graph
@@ -73,6 +74,33 @@ def test_views_of_a_value_are_returned(double: Any, returned: str, dynamic: bool
         torch.testing.assert_close(results[1], results[0])
         if trained:
             torch.testing.assert_close(gradients[1], gradients[0])
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "views",
+    [lambda x: x.chunk(2)[0], lambda x: (x.t(), x.unbind(0)[1]), lambda x: (x[1:], x.view(-1), x[:2].t())],
+    ids=["a part", "a row", "several"],
+)
+def test_views_of_layers_are_returned(double: Any, views: Any, dynamic: bool, trained: bool) -> None:
+    """TorchAir makes a view of an input by the offset of the first call's tensor."""
+
+    def run(x: T) -> list[T]:
+        return tree_leaves((double(x.t()[1:]), views(x)))
+
+    program = ge(run, dynamic)
+    layers = numbers(6, 4, 3).npu()
+    for n, layer in enumerate((2, 0, 5)):
+        x = layers[layer][: 4 - n if dynamic else 4].detach().requires_grad_(trained)
+        values, expected = program(x), run(x)
+        for value, right in zip(values, expected, strict=True):
+            torch.testing.assert_close(value, right)
+        for value in values[1:]:
+            assert value.untyped_storage().data_ptr() == layers.untyped_storage().data_ptr()
+        if trained:
+            found, wanted = (torch.autograd.grad([v.sum() for v in made], x) for made in (values, expected))
+            torch.testing.assert_close(found, wanted)
 
 
 def test_a_compiled_program_that_is_kept_returns_views(double: Any, tmp_path: Path) -> None:

@@ -339,3 +339,15 @@ def test_inputs_that_overlap_elsewhere_in_a_later_call(compiled: Callable[..., A
         matrix, on_device = numbers(6, 3), numbers(6, 3).npu()
         found = program(on_device[:4], on_device[second : second + 4])
         torch.testing.assert_close(found.cpu(), run(matrix[:4], matrix[second : second + 4]))
+
+
+@fault("W31: a returned view of an input has the offset of the first call", DIFFERS)
+def test_parts_of_layers_are_returned_by_a_training_step() -> None:
+    def run(x: T) -> tuple[T, T]:
+        return x * 2, x.chunk(2)[0]
+
+    program = ge(run)
+    for layer in (2, 0):
+        x = numbers(4, 6, 3)[layer]
+        found = program(numbers(4, 6, 3).npu()[layer].requires_grad_())
+        torch.testing.assert_close([value.detach().cpu() for value in found], list(run(x)))

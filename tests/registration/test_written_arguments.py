@@ -250,9 +250,18 @@ def _a_detached_row(ops: SimpleNamespace, x: T) -> Any:
     return row
 
 
+def _parts_of_copies(ops: SimpleNamespace, x: T) -> Any:
+    x.copy_(x)
+    ops.total(x[1], x[0] * 1)
+    y = x.t().clone()
+    y.copy_(x.t() + 1)
+    ops.pair(y[:, ::2], y[:, 1::2])
+    return x[1:], y
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("arranged", ARRANGED)
-@pytest.mark.parametrize("program", [_strided_parts, _parts_of_parts, _a_detached_row])
+@pytest.mark.parametrize("program", [_strided_parts, _parts_of_parts, _a_detached_row, _parts_of_copies])
 def test_parts_of_the_callers_tensors_that_aten_wrote(
     ops: SimpleNamespace, program: Any, arranged: str, mode: Any
 ) -> None:

@@ -4,8 +4,8 @@ TorchAir captures an input that is returned at the address of the first call's t
 it: what the first caller holds changes, and earlier results with it. Training does so with what it keeps of the inputs for the
 gradient. Results that are no tensors, as absent outputs, stay outside, too: a second capture of a graph cannot give None back.
 
-A GE graph returns a view as a tensor of its own with offset 0. Training with dynamic sizes makes the view anew of the tensor that it
-lies in, by that offset.
+A GE graph returns a view of an input by the offset of the first call's tensor, and a view of another result as a tensor of its own
+with offset 0. Training with dynamic sizes makes the latter anew of the tensor that it lies in, by that offset.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def compile_with_returned_inputs(
     return _WithReturnedViews(compiled, given, made, (), inside + outside)
 
 
-def compile_with_views_of_results(
+def compile_with_returned_views(
     compile_graph: Callable[[fx.GraphModule, Sequence[Any]], Any],
     module: fx.GraphModule,
     inputs: Sequence[Any],
     returns: int,
 ) -> Any:
-    """Compile a graph without those of its first results that are views of other results, and give them back at each call.
+    """Compile a graph for GE without results that are views of inputs, or of other results, and give them back at each call.
 
     Args:
         compile_graph: TorchAir's compiler: a graph and example inputs to what is called with the inputs.
@@ -57,12 +57,18 @@ def compile_with_views_of_results(
     """
     (output,) = module.graph.find_nodes(op="output")
     returned: list[Any] = list(output.args[0])
-    roots = {n: _root(returned[n]) for n in range(min(returns, len(returned)))}
-    outside = [n for n, root in roots.items() if root in returned and _is_view_by_sizes(returned[n], root)]
+    roots = [_root(node) for node in returned]
+    bases: list[fx.Node] = []
+    outside = []
+    for n, (node, root) in enumerate(zip(returned, roots, strict=True)):
+        if lies_in_an_input(node):
+            outside.append(n)
+        elif n < returns and root in returned and _is_view_by_sizes(node, root):
+            outside.append(n)
+            bases += [] if root in bases else [root]
     if not outside:
         return compile_graph(module, inputs)
     inside = [n for n in range(len(returned)) if n not in outside]
-    bases = list(dict.fromkeys(roots[n] for n in outside))
     made = _returning(module, [returned[n] for n in outside], pure=True, given=bases)
     compiled = compile_graph(_returning(module, [returned[n] for n in inside]), inputs)
     positions = [next(k for k, n in enumerate(inside) if returned[n] is base) for base in bases]
@@ -137,8 +143,8 @@ def _root(node: Any) -> Any:
 
 
 def _is_view_by_sizes(view: fx.Node, base: fx.Node) -> bool:
-    """Return whether a view is made of a computed value and of sizes, some of them symbols, alone."""
-    if view is base or base.op == "placeholder":
+    """Return whether a view is made of a value and of sizes, some of them symbols, alone."""
+    if view is base:
         return False
     sources = [node for node in _sources([view], [base]) if node is not base]
     numbers = [node for node in sources if isinstance(node.meta.get("val"), int | torch.SymInt)]

@@ -7,6 +7,7 @@ other elements.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from ascend_graph.dispatch.torchair import register_converter, torchair
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing.mutation import is_mutation
-from ascend_graph.registration.writing.value_copies import storage_of
+from ascend_graph.registration.writing.value_copies import source_of_copy, storage_of
 
 
 class LayoutError(AscendGraphError):
@@ -61,6 +63,16 @@ torch.library.register_fake(
 )
 
 
+#: Operator of compiled graphs: a copy with other strides.
+in_layout = torch.ops.ascend_graph.in_layout.default
+
+
+@functools.lru_cache(maxsize=1)
+def _convert_copies() -> None:
+    """Register the converter of the copy: GE has every tensor contiguous."""
+    register_converter(in_layout, lambda x, stride, meta_outputs=None: torchair().raw.TensorMove(x), own=True)
+
+
 #: Copies that passes drop where sizes and strides are those of the source.
 _COPIES = (torch.ops.aten.clone.default, torch.ops.aten._to_copy.default, torch.ops.aten.copy.default)
 
@@ -85,6 +97,23 @@ def keep_base_layouts(graph: fx.Graph, writers: Iterable[fx.Node]) -> None:
             bases[n] = _in_its_layout(graph, writer, base, moved=moved)
             if bases[n] is not base:
                 places |= _from_the_start(graph, writer, base, placed.get(n, ()))
+        writer.kwargs = {**writer.kwargs, **places, "_all_bases": bases}
+
+
+def keep_layouts_of_handed_on(graph: fx.Graph) -> None:
+    """Copy bases of GE graphs for which TorchAir hands on another tensor: a view by its place in memory is of the copy.
+
+    Raises:
+        LayoutError: Strides are symbols that the graph does not have.
+    """
+    for writer in filter(is_mutation, list(graph.nodes)):
+        bases, places = list(writer.kwargs["_all_bases"]), dict[str, Any]()
+        for n, names in _placed_by_offset(writer).items():
+            base = bases[n]
+            if source_of_copy(base) is not None:
+                _convert_copies()
+                bases[n] = _laid_out(graph, writer, base)
+                places |= _from_the_start(graph, writer, base, names)
         writer.kwargs = {**writer.kwargs, **places, "_all_bases": bases}
 
 
@@ -145,10 +174,16 @@ def _in_its_layout(graph: fx.Graph, writer: fx.Node, base: fx.Node, *, moved: bo
         return base
     if base.target not in _COPIES and is_contiguous(value) and not moved:
         return base
+    return _laid_out(graph, writer, base)
+
+
+def _laid_out(graph: fx.Graph, writer: fx.Node, base: fx.Node) -> fx.Node:
+    """Return a copy of a base with the strides that it was traced with."""
+    value = base.meta["val"]
     with graph.inserting_before(writer):
         stride = [computed(graph, step, base) for step in value.stride()]
-        made = graph.call_function(torch.ops.ascend_graph.in_layout.default, (base, stride))
-    with value.fake_mode:  # type: ignore[attr-defined]
+        made = graph.call_function(in_layout, (base, stride))
+    with value.fake_mode:
         made.meta["val"] = _in_layout(value, value.stride(), copied=False)
     return made
 

@@ -23,11 +23,16 @@ from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
 from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
-    compile_with_views_of_results,
+    compile_with_returned_views,
 )
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
-from ascend_graph.registration.writing.base_layouts import check_input_sizes, keep_base_layouts, placed_inputs
+from ascend_graph.registration.writing.base_layouts import (
+    check_input_sizes,
+    keep_base_layouts,
+    keep_layouts_of_handed_on,
+    placed_inputs,
+)
 from ascend_graph.registration.writing.input_layouts import keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
@@ -151,9 +156,13 @@ def _install(compiler: Any, package: str) -> None:
             return compile_with_returned_inputs(compile_ready, ready, example_inputs)
         if captured:
             return compile_ready(ready, example_inputs)
-        returns = _forward_returns(ready.graph) if registered else 0
-        compiled = compile_with_views_of_results(compile_ready, ready, example_inputs, returns)
-        return with_plain_inputs(graph.graph, compiled, registered=registered)
+
+        def compile_plain(module: fx.GraphModule, inputs: Any) -> Any:
+            return with_plain_inputs(module.graph, compile_ready(module, inputs), registered=registered)
+
+        if not registered or _is_gradient(graph.graph):
+            return compile_plain(ready, example_inputs)
+        return compile_with_returned_views(compile_plain, ready, example_inputs, _forward_returns(ready.graph))
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)
@@ -206,6 +215,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     keep_returned_copies(copy.graph)
     separate_written_values(copy.graph)
     if not captured:
+        keep_layouts_of_handed_on(copy.graph)
         compute_offsets(copy.graph)
     copy.graph.lint()
     copy.recompile()

@@ -48,7 +48,7 @@ def keep_copies_of_written_values(graph: fx.Graph) -> None:
     for node in reversed(list(graph.nodes)):
         if is_mutation(node):
             written |= {_origin(base) for base in node.kwargs["_all_bases"]}
-        elif (source := _source_of_copy(node)) is not None and _base(node) is node:  # a view of all is dropped, too
+        elif (source := source_of_copy(node)) is not None and _base(node) is node:  # a view of all is dropped, too
             value = _origin(source)
             if value in written or any(map(is_mutation, (value, *value.all_input_nodes))):
                 _keep(node)
@@ -74,14 +74,14 @@ def _copied_value(node: fx.Node) -> tuple[fx.Node, fx.Node | None]:
     last: fx.Node | None = None
     while True:
         node = _base(node)
-        source = _source_of_copy(node)
+        source = source_of_copy(node)
         if source is None:
             return node, last
         last = last or node
         node = source
 
 
-def _source_of_copy(node: fx.Node) -> fx.Node | None:
+def source_of_copy(node: fx.Node) -> fx.Node | None:
     """Return the value that a copy gives anew, which the compilers take in its place; None for any other node."""
     from torch._inductor.fx_passes.post_grad import noop_registry
 
@@ -121,7 +121,7 @@ def _origin(node: fx.Node) -> fx.Node:
     """Return the node that makes a value, behind views, operators that hand it on and copies that change nothing."""
     while True:
         node = _base(node)
-        source: Any = node.args[_HANDED_ON[node.target]] if node.target in _HANDED_ON else _source_of_copy(node)
+        source: Any = node.args[_HANDED_ON[node.target]] if node.target in _HANDED_ON else source_of_copy(node)
         if not isinstance(source, fx.Node):  # a number, as torch.vmap makes of those of Python
             return node
         node = source
