@@ -187,6 +187,26 @@ def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return is_explained(with_copied_outputs(program), finding)
 
 
+def _first_offset(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a training step returns a part of an input by the offset of the first call's tensor (W31).
+
+    The same program is right, or has another known fault, if no call's inputs have an offset.
+    """
+    raises = re.match(r"RuntimeError: setStorage: sizes .* are out of bounds for storage", finding.message)
+    if finding.mode not in ("ge", "ge_dynamic") or not program.grad or calls_operators(program):
+        return False
+    plain = tuple(replace(i, layout="plain") if i.layout == "offset" else i for i in program.inputs)
+    asked = plain != program.inputs and bool(raises or finding.kind == "value of outputs")
+    return asked and not is_right(program, finding.mode) and is_explained(replace(program, inputs=plain), finding)
+
+
+def _offset_case(layout: str) -> Case:
+    part = ProgramLine("torch.chunk({0}, 2)", ("x0",), ("v0", "v1"))
+    program, finding = case("ge", "call 2: [0]: 2 of 2 values differ", part, outputs=("v0",), grad=True)
+    inputs = (replace(program.inputs[0], sizes=(4, "a"), layout=layout),)
+    return replace(program, inputs=inputs, sizes=program.sizes[:1] * 2), replace(finding, kind="value of outputs")
+
+
 def _value_of_two(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a value is written to two inputs, or written to one and returned (W20 to W22).
 
@@ -381,6 +401,7 @@ KNOWN: tuple[KnownFault, ...] = (
         lambda: case("ge_dynamic", _STORAGE, _SQUARE, _EXPAND, outputs=("v0",)),
         lambda: case("ge_dynamic", _STORAGE, _EXPAND, outputs=("v0",)),
     ),
+    KnownFault("offset-of-first-call", _first_offset, lambda: _offset_case("offset"), lambda: _offset_case("plain")),
     KnownFault(
         "as-strided-scalar",
         _scalar_view,
