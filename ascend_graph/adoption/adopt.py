@@ -116,17 +116,16 @@ def adopt(
     existing = read_module(path)
     findings, known = read_repository(root)
     decisions = decide_all(findings, known)
+    regions = [(one.name, region_of(one)) for one in decisions]
     head = head_of(decisions, root, path, title or root.name)
-    schemas = {one.name: one.schema for one in decisions}
-    merged = merge(existing, head, [(one.name, region_of(one)) for one in decisions], schemas)
+    merged = merge(existing, head, regions, {one.name: one.schema for one in decisions})
     texts = {path: merged.text}
     tests_path = path.with_name(f"test_{path.name}") if tests else None
     if tests_path is not None:
         references = find_references(own_files(root, tests=True), root, decisions)
         texts[tests_path] = merge(read_module(tests_path), tests_of(path.stem, decisions, references), []).text
-    if write:
-        for file, text in texts.items():
-            _write(file, text)
+    for file, text in (texts if write else {}).items():
+        _write(file, text)
     return AdoptionReport(
         root,
         path,

@@ -207,12 +207,9 @@ class _Decider:
         if relation is None and not self.metas and kernel is not None:
             written, why = self.meta_function(kernel, computed, why)
         if relation is None and (self.wrong_meta or not self.metas) and not written:
-            uncertain = (
-                miscounted(kernel, self.schema)
-                or f"no meta function, and the shape of its outputs is not certain: {why}"
-            )
+            uncertain = f"no meta function, and the shape of its outputs is not certain: {why}"
             return self.left(
-                State.UNDECIDED, self.wrong_meta or uncertain,
+                State.UNDECIDED, self.wrong_meta or miscounted(kernel, self.schema) or uncertain,
                 form=form, subject=subject, eager=self.eager(), arguments=arguments, sources=sources,
             )  # fmt: skip
         if relation is None and not written:
