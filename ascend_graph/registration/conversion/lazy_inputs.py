@@ -17,6 +17,11 @@ def is_lazy(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and bool(value.is_conj() or value.is_neg() or value._is_zerotensor())
 
 
+def may_be_lazy(node: fx.Node) -> bool:
+    """Return whether an input of a forward graph with registered operators may be given a lazy tensor."""
+    return is_lazy(node.meta.get("val")) or _traces_zero_tensors()
+
+
 def with_plain_inputs(graph: fx.Graph, compiled: Any, *, registered: bool) -> Any:
     """Return a compiled graph that takes lazy inputs; the same one if none can be lazy.
 
@@ -29,11 +34,8 @@ def with_plain_inputs(graph: fx.Graph, compiled: Any, *, registered: bool) -> An
     """
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     tensors = [n for n, node in enumerate(inputs) if isinstance(node.meta.get("val"), torch.Tensor)]
-    asked = registered and _traces_zero_tensors()
     places = [
-        n
-        for n in tensors
-        if asked or (registered and is_lazy(inputs[n].meta["val"])) or str(inputs[n].target).startswith("tangents_")
+        n for n in tensors if (registered and may_be_lazy(inputs[n])) or str(inputs[n].target).startswith("tangents_")
     ]
     if not places:
         return compiled

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ascend_graph.registration.conversion.lazy_inputs import may_be_lazy
+
 
 def compile_with_returned_inputs(
     compile_graph: Callable[[fx.GraphModule, Sequence[Any]], Any], module: fx.GraphModule, inputs: Sequence[Any]
@@ -61,8 +63,8 @@ def compile_with_returned_views(
     bases: list[fx.Node] = []
     outside = []
     for n, (node, root) in enumerate(zip(returned, roots, strict=True)):
-        if lies_in_an_input(node):
-            outside.append(n)
+        if lies_in_an_input(node):  # what is kept for the gradient is read by GE, which does not see a bit
+            outside += [n] if n < returns or not may_be_lazy(root) else []
         elif n < returns and root in returned and _is_view_by_sizes(node, root):
             outside.append(n)
             bases += [] if root in bases else [root]
