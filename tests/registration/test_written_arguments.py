@@ -298,6 +298,16 @@ def test_layers_of_a_cache_are_written(ops: SimpleNamespace, program: Any, mode:
             assert found.untyped_storage().data_ptr() == on_device.untyped_storage().data_ptr()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_view_of_all_of_a_written_row_is_returned(ops: SimpleNamespace, mode: Any) -> None:
+    def run(x: T) -> tuple[T, T]:
+        same = x.to(x.dtype)
+        ops.total(same, x * 1)
+        return same, x.narrow(-2, 0, 1).flatten()
+
+    assert_as_eager(run, mode(run), (numbers(3, 9),), arranged=lambda m: m[:1, 1::3])
+
+
 @pytest.mark.parametrize("mode", MODES[::2])
 def test_an_attr_named_mode_is_refused_in_graphs(mode: Any) -> None:
     ascend_graph.load_prototypes(

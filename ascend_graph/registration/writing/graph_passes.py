@@ -284,7 +284,9 @@ class _View:
             return None
         with self._graph.inserting_before(self._before):
             made = self._graph.node_copy(node, lambda n: source if n is sources[0] else n)
-        made.meta = dict(node.meta)
+        target: Any = node.target
+        args, kwargs = fx.map_arg((made.args, made.kwargs), lambda given: given.meta["val"])
+        made.meta = {**node.meta, "val": target(*args, **kwargs)}
         self._made[node] = made
         return made
 
