@@ -299,6 +299,17 @@ def test_layers_of_a_cache_are_written(ops: SimpleNamespace, program: Any, mode:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_halves_of_an_argument_that_begins_within_a_row(ops: SimpleNamespace, mode: Any) -> None:
+    def run(x: T) -> T:
+        x = x.view(3, 2, 6)
+        ops.pair(*x.chunk(2, -1))
+        ops.list(list(x.chunk(2, -1)), x[..., :3] * 1)
+        return x * 1
+
+    assert_as_eager(run, mode(run), (numbers(39),), arranged=lambda m: m[3:])
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_view_of_all_of_a_written_row_is_returned(ops: SimpleNamespace, mode: Any) -> None:
     def run(x: T) -> tuple[T, T]:
         same = x.to(x.dtype)

@@ -64,7 +64,22 @@ def are_apart(a: Layout, b: Layout, holds: Holds) -> bool:
     >>> left, right = Layout((4, 3), (6, 1), 0), Layout((4, 3), (6, 1), 3)
     >>> are_apart(left, right, bool), are_apart(left, Layout((4, 3), (6, 1), 2), bool)
     (True, False)
+
+    So they do where the whole begins within a row of the memory:
+
+    >>> are_apart(Layout((4, 3), (6, 1), 3), Layout((4, 3), (6, 1), 6), bool)
+    True
     """
+    if _are_apart(a, b, holds):
+        return True
+    for first, other in ((a, b), (b, a)):
+        if holds(first.offset <= other.offset):
+            return _are_apart(*(Layout(one.size, one.stride, one.offset - first.offset) for one in (a, b)), holds)
+    return False
+
+
+def _are_apart(a: Layout, b: Layout, holds: Holds) -> bool:
+    """Return whether two tensors share no element in the grid that their strides make from the memory's start."""
     if any(holds(n == 0) for layout in (a, b) for n in layout.size):
         return True
     if holds(a.last(holds) < b.offset) or holds(b.last(holds) < a.offset):
