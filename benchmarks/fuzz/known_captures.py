@@ -247,7 +247,11 @@ def _overwritten_input(program: FuzzProgram, finding: FuzzFinding) -> bool:
     The same program is right, or has another known fault, once it reads copies of its inputs.
     """
     captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic")
-    if not captures or calls_operators(program) or finding.kind != "value of earlier arguments":
+    if (
+        not captures
+        or calls_operators(program)
+        or finding.kind not in ("value of earlier arguments", "memory is not shared")
+    ):
         return False
     return not is_right(program, finding.mode) and is_explained(with_copied_inputs(program), finding)
 
