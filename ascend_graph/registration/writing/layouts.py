@@ -74,7 +74,8 @@ def are_apart(a: Layout, b: Layout, holds: Holds) -> bool:
         return True
     for first, other in ((a, b), (b, a)):
         if holds(first.offset <= other.offset):
-            return _are_apart(*(Layout(one.size, one.stride, one.offset - first.offset) for one in (a, b)), holds)
+            a, b = (Layout(one.size, one.stride, one.offset - first.offset) for one in (a, b))
+            return _are_apart(a, b, holds)
     return False
 
 
