@@ -188,7 +188,7 @@ def _alias_of_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 
 def _first_offset(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a training step returns a part of an input by the offset of the first call's tensor (W31).
+    """Return whether a training step returns, or keeps, a part of an input by the offset of the first call's tensor (W31).
 
     The same program is right, or has another known fault, if no call's inputs have an offset.
     """
@@ -196,7 +196,8 @@ def _first_offset(program: FuzzProgram, finding: FuzzFinding) -> bool:
     if finding.mode not in ("ge", "ge_dynamic") or not program.grad or calls_operators(program):
         return False
     plain = tuple(replace(i, layout="plain") if i.layout == "offset" else i for i in program.inputs)
-    asked = plain != program.inputs and bool(raises or finding.kind == "value of outputs")
+    wrong = finding.kind in ("value of outputs", "value of gradients")
+    asked = plain != program.inputs and bool(raises or wrong)
     return asked and not is_right(program, finding.mode) and is_explained(replace(program, inputs=plain), finding)
 
 
