@@ -17,6 +17,11 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ascend_graph.errors import AscendGraphError
 
+#: Fields of a result's description that say which views lead to it: in PyTorch 2.13, and before it described them by themselves.
+_VIEWS = ("view_meta_sequence", "functional_tensor")
+#: Kinds of results that are views of inputs.
+_OF_INPUTS = ("alias_of_input", "is_input")
+
 
 class MergedInputsError(AscendGraphError):
     """Error of a result that is a view of an input which overlaps with a written one, and cannot be made anew."""
@@ -42,15 +47,20 @@ def give_views_their_layout(graph: fx.Graph, *, captured: bool) -> None:
     first = len(metadata.tokens) + metadata.num_mutated_inp_runtime_indices
     for n, info in enumerate(metadata.output_info):
         place = len(metadata.tokens) + info.base_idx if info.base_idx is not None else len(inputs)
-        if info.view_meta_sequence is None or place >= len(inputs) or first + n >= len(returned):
+        field = next((name for name in _VIEWS if hasattr(info, name)), "")
+        views = getattr(info, field, None)
+        if views is None or info.output_type.name not in _OF_INPUTS:  # the base of others is no input
+            continue
+        if place >= len(inputs) or first + n >= len(returned):
             continue
         if (merged := _is_merged(inputs[place])) is False:
             continue
         node = returned[first + n]
-        same = _leads_to(inputs[place], info.view_meta_sequence, node)
+        same = _leads_to(inputs[place], views, node)
         laid_out = captured or inputs[place].meta["val"].dtype == node.meta["val"].dtype
         if same is not True and laid_out and _is_view_of(inputs[place], node):
-            metadata.output_info[n] = dataclasses.replace(info, view_meta_sequence=None)
+            changes: dict[str, Any] = {field: None}
+            metadata.output_info[n] = dataclasses.replace(info, **changes)
         elif same is False and merged:
             raise MergedInputsError(
                 f"result {n} of a compiled function: it is a view of an input that overlaps with another input, of which one is written; "
@@ -81,16 +91,32 @@ def _leads_to(base: fx.Node, views: Any, node: Any) -> bool | None:
     if not isinstance(memory, torch.Tensor) or not isinstance(value, torch.Tensor):
         return None
     given, wanted = _layout(memory), _layout(value)
-    if given is None or wanted is None or any(view.has_symbolic_inputs for view in views.sequence):
+    if given is None or wanted is None or _is_symbolic(views):
         return None
     sizes, strides, offset = given
     elements = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) + 1
     with unset_fake_temporarily():
         tensor = torch.empty(max(elements, 0), dtype=memory.dtype, device="meta").as_strided(*given)
         try:
-            return _layout(torch._C._functionalization.apply_view_meta_sequence(tensor, views.sequence)) == wanted
+            return _layout(_replayed(views, tensor)) == wanted
         except (RuntimeError, IndexError):  # the memory has other dimensions than the input
             return False
+
+
+def _is_symbolic(views: Any) -> bool:
+    if hasattr(views, "sequence"):
+        return any(view.has_symbolic_inputs for view in views.sequence)
+    return bool(torch._functionalize_is_symbolic(views.tensor))
+
+
+def _replayed(views: Any, base: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that views make of a base."""
+    made: torch.Tensor
+    if hasattr(views, "sequence"):
+        made = torch._C._functionalization.apply_view_meta_sequence(base, views.sequence)
+    else:
+        made = torch._functionalize_apply_view_metas(views.tensor, base)
+    return made
 
 
 def _layout(tensor: torch.Tensor) -> tuple[list[int], list[int], int] | None:
