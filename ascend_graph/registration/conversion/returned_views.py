@@ -30,17 +30,13 @@ def compile_with_returned_inputs(
         module: The graph, as ahead-of-time autograd gives it.
         inputs: Its example inputs.
     """
-    (output,) = module.graph.find_nodes(op="output")
-    returned: list[Any] = list(output.args[0])
-    outside = [n for n, node in enumerate(returned) if not isinstance(node, fx.Node) or lies_in_an_input(node)]
-    if not outside:
-        return compile_graph(module, inputs)
-    inside = [n for n in range(len(returned)) if n not in outside]
-    made = _returning(module, [returned[n] for n in outside], pure=True)
-    captured = _returning(module, [returned[n] for n in inside])
-    given = _without_unread_inputs(captured)
-    compiled = compile_graph(captured, [inputs[n] for n in given])
-    return _WithReturnedViews(compiled, given, made, (), inside + outside)
+    outside = [n for n, node in enumerate(_returned(module)) if not isinstance(node, fx.Node) or lies_in_an_input(node)]
+
+    def compile_captured(captured: fx.GraphModule) -> tuple[Any, list[int]]:
+        given = _without_unread_inputs(captured)
+        return compile_graph(captured, [inputs[n] for n in given]), given
+
+    return _compile_without(outside, compile_captured, module) if outside else compile_graph(module, inputs)
 
 
 def compile_with_returned_views(
@@ -57,24 +53,48 @@ def compile_with_returned_views(
         inputs: Its example inputs.
         returns: Number of results that the program gets; those that are kept for the gradient follow them.
     """
-    (output,) = module.graph.find_nodes(op="output")
-    returned: list[Any] = list(output.args[0])
-    roots = [_root(node) for node in returned]
+    returned = _returned(module)
     bases: list[fx.Node] = []
     outside = []
-    for n, (node, root) in enumerate(zip(returned, roots, strict=True)):
+    for n, node in enumerate(returned):
+        root = _root(node)
         if lies_in_an_input(node):  # what is kept for the gradient is read by GE, which does not see a bit
             outside += [n] if n < returns or not may_be_lazy(root) else []
         elif n < returns and root in returned and _is_view_by_sizes(node, root):
             outside.append(n)
             bases += [] if root in bases else [root]
-    if not outside:
-        return compile_graph(module, inputs)
+
+    def compile_ge(module: fx.GraphModule) -> tuple[Any, Sequence[int]]:
+        return compile_graph(module, inputs), range(len(inputs))
+
+    return _compile_without(outside, compile_ge, module, bases) if outside else compile_graph(module, inputs)
+
+
+def _returned(module: fx.GraphModule) -> list[Any]:
+    (output,) = module.graph.find_nodes(op="output")
+    return list(output.args[0])
+
+
+def _compile_without(
+    outside: Sequence[int],
+    compile_rest: Callable[[fx.GraphModule], tuple[Any, Sequence[int]]],
+    module: fx.GraphModule,
+    bases: Sequence[fx.Node] = (),
+) -> _WithReturnedViews:
+    """Compile a graph without some of its results, which are made at each call.
+
+    Args:
+        outside: Positions of these results, views of inputs or of ``bases``.
+        compile_rest: Compiles the graph of the other results; also returns the positions of the inputs that it takes.
+        module: The graph.
+        bases: Values that the other results have.
+    """
+    returned = _returned(module)
     inside = [n for n in range(len(returned)) if n not in outside]
     made = _returning(module, [returned[n] for n in outside], pure=True, given=bases)
-    compiled = compile_graph(_returning(module, [returned[n] for n in inside]), inputs)
+    compiled, given = compile_rest(_returning(module, [returned[n] for n in inside]))
     positions = [next(k for k, n in enumerate(inside) if returned[n] is base) for base in bases]
-    return _WithReturnedViews(compiled, range(len(inputs)), made, positions, inside + outside)
+    return _WithReturnedViews(compiled, given, made, positions, [*inside, *outside])
 
 
 class _WithReturnedViews:
