@@ -298,6 +298,35 @@ def test_layers_of_a_cache_are_written(ops: SimpleNamespace, program: Any, mode:
             assert found.untyped_storage().data_ptr() == on_device.untyped_storage().data_ptr()
 
 
+def _whole_and_parts(ops: SimpleNamespace, x: T) -> T:
+    y = x[1:].mul_(2)
+    ops.total(y, y * 1)
+    ops.pair(y[:, ::2], y[:, 1::2])
+    return y[1:]
+
+
+def _parts_and_whole(ops: SimpleNamespace, x: T) -> T:
+    y = x.t().clone()
+    ops.total(y, y * 1)
+    ops.total(y[1:, ::2], y[1:, 1::2] * 1)
+    x.add_(y.t())
+    return y * 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arranged", ARRANGED)
+@pytest.mark.parametrize("program", [_whole_and_parts, _parts_and_whole])
+def test_a_value_that_is_written_twice_moves_with_both_calls(
+    ops: SimpleNamespace, program: Any, arranged: str, mode: Any
+) -> None:
+    """Where the second call alone goes by places in memory, the value begins elsewhere for the first one, too."""
+
+    def run(x: T) -> T:
+        return program(ops, x)
+
+    assert_as_eager(run, mode(run), (numbers(8, 8),), (2 * numbers(8, 8),), arranged=ARRANGED[arranged])
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_halves_of_an_argument_that_begins_within_a_row(ops: SimpleNamespace, mode: Any) -> None:
     def run(x: T) -> T:

@@ -191,3 +191,26 @@ def test_parts_that_overlap_are_refused(ops: SimpleNamespace, overlap: str) -> N
 
     with pytest.raises(Exception, match="writes two arguments that may share memory.*Pass a clone"):
         captured(program)(numbers(3).npu())
+
+
+#: Values of another dtype than an argument has, in its memory.
+BITS: dict[str, Callable[[T], T]] = {
+    "same width": lambda x: x.view(torch.int32)[:, ::2],
+    "halves": lambda x: x.view(torch.float16)[:, 1::2],
+    "of a value": lambda x: x.mul_(2).view(torch.int32)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("mode", MODES[2:])
+@pytest.mark.parametrize("bits", BITS)
+def test_layers_of_a_cache_are_written_in_another_dtype(ops: SimpleNamespace, bits: str, mode: Any) -> None:
+    def program(x: T) -> T:
+        ops.put(BITS[bits](x), BITS[bits](x) + 1)
+        return x * 1
+
+    compiled, cache = mode(program), torch.arange(72.0).reshape(3, 4, 6)
+    on_device = cache.npu()
+    for layer in (2, 0, 1):
+        right, found = program(cache[layer]), compiled(on_device[layer])
+        torch.testing.assert_close(on_device.cpu(), cache)
+        torch.testing.assert_close(found.cpu(), right)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from torch import fx
 
 from ascend_graph.dispatch.torchair import register_converter, torchair
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.writing.mutation import is_mutation
+from ascend_graph.registration.writing.mutation import is_mutation, offsets_of_views
 from ascend_graph.registration.writing.value_copies import source_of_copy, storage_of
 
 
@@ -77,80 +77,107 @@ def _convert_copies() -> None:
 _COPIES = (torch.ops.aten.clone.default, torch.ops.aten._to_copy.default, torch.ops.aten.copy.default)
 
 
-def keep_base_layouts(graph: fx.Graph, writers: Iterable[fx.Node]) -> None:
-    """Give new tensors that calls of ``writers`` write the strides that they were traced with.
+def keep_base_layouts(graph: fx.Graph) -> None:
+    """Give new tensors that operators write the strides that they were traced with.
 
     Raises:
         LayoutError: Strides are symbols that the graph does not have.
     """
-    inputs = {
-        node.args[0].meta["val"].dtype
-        for node in graph.nodes
-        if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
-    }
-    for writer in writers:
-        given: Any = writer.kwargs["_all_bases"]
-        placed = _placed_by_offset(writer)
-        bases, places = list(given), dict[str, Any]()
-        for n, base in enumerate(given):
-            moved = base.meta["val"].dtype in inputs and (n in placed or _is_view(base))
-            bases[n] = _in_its_layout(graph, writer, base, moved=moved)
-            if bases[n] is not base:
-                places |= _from_the_start(graph, writer, base, placed.get(n, ()))
-        writer.kwargs = {**writer.kwargs, **places, "_all_bases": bases}
+    writes_inputs = any(
+        node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder" for node in graph.nodes
+    )
+    for calls in _calls_by_value(graph):
+        base, places = _base_and_places(calls)
+        value = base.meta.get("val")
+        if base.op != "call_function" or not isinstance(value, torch.Tensor):
+            continue
+        # It may be computed in an input, whose offset it has not in the trace.
+        moved = writes_inputs and (any(places) or _is_view(base))
+        if base.target in _COPIES or not is_contiguous(value) or moved:
+            _count_from_the_start(graph, calls)
+            _lay_out(graph, calls)
 
 
 def keep_layouts_of_handed_on(graph: fx.Graph) -> None:
     """Copy bases of GE graphs for which TorchAir hands on another tensor: a view by its place in memory is of the copy.
 
+    Views of all bases are counted from where these start: GE's tensors have the memory to themselves.
+
     Raises:
         LayoutError: Strides are symbols that the graph does not have.
     """
-    for writer in filter(is_mutation, list(graph.nodes)):
-        bases, places = list(writer.kwargs["_all_bases"]), dict[str, Any]()
-        for n, names in _placed_by_offset(writer).items():
-            base = bases[n]
+    for calls in _calls_by_value(graph):
+        base, places = _base_and_places(calls)
+        if any(places):
+            _count_from_the_start(graph, calls)
             if source_of_copy(base) is not None:
                 _convert_copies()
-                bases[n] = _laid_out(graph, writer, base)
-                places |= _from_the_start(graph, writer, base, names)
-        writer.kwargs = {**writer.kwargs, **places, "_all_bases": bases}
+                _lay_out(graph, calls)
 
 
-def _placed_by_offset(writer: fx.Node) -> dict[Any, list[str]]:
-    """Return the names of offsets of written views, which are described by their place in memory, by the position of their base."""
-    found: dict[Any, list[str]] = {}
-    for name in writer.kwargs:
-        if name.endswith("_storage_offset"):
-            found.setdefault(writer.kwargs[f"{name.removesuffix('_storage_offset')}_base_index"], []).append(name)
-    return found
+#: Calls that write one value, one after the other, with its position among the bases of each.
+_Calls = list[tuple[fx.Node, int]]
+
+
+def _calls_by_value(graph: fx.Graph) -> list[_Calls]:
+    """Return the calls that write each value."""
+    found: dict[tuple[fx.Node, int], _Calls] = {}
+    for writer in filter(is_mutation, graph.nodes):
+        for n in range(len(_bases(writer))):
+            found.setdefault(_first_call(writer, n), []).append((writer, n))
+    return list(found.values())
+
+
+def _base_and_places(calls: _Calls) -> tuple[fx.Node, list[list[str]]]:
+    """Return the value that the first call gets, and the names of the offsets by which each call describes a view of it."""
+    writer, n = calls[0]
+    return _bases(writer)[n], [
+        [name for name, at in offsets_of_views(call.kwargs).items() if at == k] for call, k in calls
+    ]
+
+
+def _lay_out(graph: fx.Graph, calls: _Calls) -> None:
+    """Give calls a copy of the value that they write, with the strides that it was traced with."""
+    writer, n = calls[0]
+    bases = _bases(writer)
+    bases[n] = _laid_out(graph, writer, bases[n])
+    writer.kwargs = {**writer.kwargs, "_all_bases": bases}
+
+
+def _count_from_the_start(graph: fx.Graph, calls: _Calls) -> None:
+    """Count the offsets of written views from the start of the value."""
+    base, places = _base_and_places(calls)
+    start = base.meta["val"].storage_offset()
+    for (call, _), names in zip(calls, places, strict=True):
+        for name in names:
+            given: Any = call.kwargs[name]
+            value = given.meta["val"] if isinstance(given, fx.Node) else given
+            with graph.inserting_before(call):
+                call.kwargs = {**call.kwargs, name: computed(graph, value - start, base)}
+
+
+def _first_call(writer: fx.Node, n: int) -> tuple[fx.Node, int]:
+    """Return the first call that wrote a base of a call, whose new value the next one got, and so on, with its position there."""
+    while _is_written(base := _bases(writer)[n]):
+        given: Any = base.args
+        writer, position = given
+        n = position - (len(writer.meta["val"]) - len(_bases(writer)))
+    return writer, n
+
+
+def _bases(writer: fx.Node) -> list[fx.Node]:
+    bases: Any = writer.kwargs["_all_bases"]
+    return list(bases)
 
 
 def placed_inputs(graph: fx.Graph) -> dict[int, int]:
     """Return the traced offsets of inputs of which calls write views that are described by their place in memory."""
     positions = {node: n for n, node in enumerate(graph.find_nodes(op="placeholder"))}
     found = {}
-    for writer in filter(is_mutation, graph.nodes):
-        for n in _placed_by_offset(writer):
-            base: Any = writer.kwargs["_all_bases"][n]
-            while _is_written(base):
-                earlier = base.args[0]
-                bases = earlier.kwargs["_all_bases"]
-                base = bases[base.args[1] - (len(earlier.meta["val"]) - len(bases))]
-            offset = base.meta["val"].storage_offset()
-            if base in positions and isinstance(offset, int):
-                found[positions[base]] = offset
-    return found
-
-
-def _from_the_start(graph: fx.Graph, writer: fx.Node, base: fx.Node, names: Iterable[str]) -> dict[str, Any]:
-    """Return the offsets of written views of a base, once it begins at the start of memory of its own."""
-    start, found = base.meta["val"].storage_offset(), {}
-    for name in names:
-        given: Any = writer.kwargs[name]
-        value = given.meta["val"] if isinstance(given, fx.Node) else given
-        with graph.inserting_before(writer):
-            found[name] = computed(graph, value - start, base)
+    for calls in _calls_by_value(graph):
+        base, places = _base_and_places(calls)
+        if base in positions and any(places) and isinstance(offset := base.meta["val"].storage_offset(), int):
+            found[positions[base]] = offset
     return found
 
 
@@ -158,23 +185,6 @@ def _is_view(base: fx.Node) -> bool:
     """Return whether a tensor is a view of what it is made of."""
     storage = storage_of(base)
     return storage is not None and any(storage_of(node) == storage for node in base.all_input_nodes)
-
-
-def _in_its_layout(graph: fx.Graph, writer: fx.Node, base: fx.Node, *, moved: bool) -> fx.Node:
-    """Return a copy of a base with the strides that it was traced with, or the base if it has them.
-
-    Args:
-        graph: The graph, which gets the copy.
-        writer: The call that writes the base.
-        base: A value of the graph.
-        moved: True if the base may be computed in an input, whose offset it has not in the trace, and the call goes by offsets.
-    """
-    value = base.meta.get("val")
-    if base.op != "call_function" or not isinstance(value, torch.Tensor) or _is_written(base):
-        return base
-    if base.target not in _COPIES and is_contiguous(value) and not moved:
-        return base
-    return _laid_out(graph, writer, base)
 
 
 def _laid_out(graph: fx.Graph, writer: fx.Node, base: fx.Node) -> fx.Node:

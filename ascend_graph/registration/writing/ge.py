@@ -23,7 +23,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import DataType
 from ascend_graph.registration.conversion.node_outputs import ConversionError
 from ascend_graph.registration.writing.layouts import Layout, are_apart, compact_strides, in_compact, layout_of
-from ascend_graph.registration.writing.mutation import is_ours, read_views, written_arguments
+from ascend_graph.registration.writing.mutation import is_ours, offsets_of_views, read_views, written_arguments
 
 _MODULE = "torchair._ge_concrete_graph.auto_functionalized_v2"
 _FUNCTION = "conveter_auto_functionalize_v2"  # so it is spelled there
@@ -169,6 +169,10 @@ def _read(operator: Any, kwargs: Mapping[str, Any]) -> _Call:
     written = written_arguments(operator._schema)
     # What says which views are written is taken out of the values; sizes that are tensors of GE know what they are in PyTorch.
     symbolic = {name: _in_pytorch(value) if name.startswith("_") else value for name, value in values.items()}
+    for name, base in offsets_of_views(
+        symbolic
+    ).items():  # counted from the base, which has another offset than in the trace
+        symbolic[name] += metas[base].storage_offset()
     views = read_views(written, symbolic, metas)
 
     def one(argument: str, item: int | None, view: Any) -> _Written | None:

@@ -204,7 +204,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
         return module
     copy = _copied(module)
     if captured:
-        keep_base_layouts(copy.graph, [node for node in copy.graph.nodes if is_mutation(node)])
+        keep_base_layouts(copy.graph)
     for node in [node for node in copy.graph.nodes if is_mutation(node)]:
         # Tensors as they were traced: passes put others in their place, and PyTorch would go on with the offsets of the first ones.
         node.meta.pop("eager_input_vals", None)

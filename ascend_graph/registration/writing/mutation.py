@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -238,6 +238,17 @@ def _are_alike(base: torch.Tensor, view: torch.Tensor) -> bool:
     """Return whether sizes and strides alone make a view of a base: the parts of complex numbers have another dtype."""
     kinds = ((t.dtype, t.is_conj(), t.is_neg()) for t in (base, view))
     return next(kinds) == next(kinds)
+
+
+def offsets_of_views(values: Mapping[str, Any]) -> dict[str, int]:
+    """Return the names of offsets by which a node describes written views, each with the position of its base.
+
+    >>> offsets_of_views({"_x_storage_offset": 4, "_x_base_index": 1, "y_storage_offset": 2})
+    {'_x_storage_offset': 1}
+    """
+    offset, index = "_storage_offset", "_base_index"
+    names = [name.removesuffix(offset) for name in values if name.endswith(offset)]
+    return {name + offset: values[name + index] for name in names if name + index in values}
 
 
 def read_views(written: Sequence[torch.Argument], values: dict[str, Any], bases: Sequence[Any]) -> dict[str, Any]:
