@@ -120,3 +120,39 @@ def test_a_compiled_program_that_is_kept_returns_views(double: Any, tmp_path: Pa
             whole, part = model.kept(numbers(rows, 3).npu())
             torch.testing.assert_close(whole.cpu(), numbers(rows, 3) * 2)
             torch.testing.assert_close(part.cpu(), numbers(rows, 3)[rows // 2 :] * 2)
+
+
+#: Values that are computed in the order of their columns, and seen row by row.
+ORDERS: dict[str, Callable[[Any, T], T]] = {
+    "computed before": lambda double, x: double((x.t() * 2).t().view(-1)),
+    "computed after": lambda double, x: (double(x).t() * 2).t().view(-1),
+    "written": lambda double, x: double(x).t().mul_(2).t().flatten(),
+    "in a gradient": lambda double, x: (double(x.view(-1)).view(x.shape).t() * 2).t() * 1,
+    "of parts": lambda double, x: (
+        double((x.t() * 2).t().view(2, -1, x.shape[1]).permute(1, 0, 2)).permute(1, 0, 2).view(-1)
+    ),
+}
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("order", ORDERS)
+def test_views_see_a_value_in_pytorchs_order(double: Any, order: str, dynamic: bool, trained: bool) -> None:
+    """TorchAir's pass for views takes a value's strides for those of a contiguous one."""
+
+    def run(x: T) -> T:
+        return ORDERS[order](double, x)
+
+    program = ge(run, dynamic)
+    for rows, columns in [(4, 6), (6, 2) if dynamic else (4, 6)]:
+        results = []
+        for function, device in ((run, "cpu"), (program, "npu")):
+            given = numbers(rows, columns).to(device).requires_grad_(trained)
+            found = function(given)
+            results.append(found.detach().cpu())
+            if trained:
+                (found * numbers(*found.shape).to(device)).sum().backward()
+                assert given.grad is not None
+                results.append(given.grad.cpu())
+        half = len(results) // 2
+        torch.testing.assert_close(results[half:], results[:half])

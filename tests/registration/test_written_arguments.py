@@ -753,6 +753,26 @@ def test_ge_refuses_to_write_to_an_expanded_tensor(ops: SimpleNamespace, dynamic
         ge(run, dynamic=dynamic)(numbers(1, 3).npu(), numbers(4, 3).npu())
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_aten_writes_to_windows_of_an_input(ops: SimpleNamespace, mode: Any) -> None:
+    """Of an expanded input PyTorch refuses it itself."""
+
+    def run(x: T) -> T:
+        y = x * 2
+        ops.total(y, y * 1)
+        x[2].add_(1)
+        return y
+
+    x, right = numbers(16).npu(), numbers(16)
+    if mode in [parameter.values[0] for parameter in MODES[:2]]:
+        with pytest.raises(Exception, match=r"one in memory, which GE holds apart; .*Pass .contiguous\(\)"):
+            mode(run)(x.as_strided((4, 6), (1, 1)))
+        return
+    mode(run)(x.as_strided((4, 6), (1, 1)))
+    run(right.as_strided((4, 6), (1, 1)))
+    torch.testing.assert_close(x.cpu(), right)
+
+
 @pytest.mark.parametrize("compiled", MODES)
 @pytest.mark.parametrize("part", [lambda t: t[:1], lambda t: t[1]], ids=["slice", "row"])
 def test_a_part_of_an_expanded_input_is_refused_as_a_written_tensor(

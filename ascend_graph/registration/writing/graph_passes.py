@@ -21,6 +21,7 @@ from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.input_offsets import with_traced_offsets
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
+from ascend_graph.registration.conversion.reordered_views import keep_order_of_views
 from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
     compile_with_returned_views,
@@ -33,7 +34,7 @@ from ascend_graph.registration.writing.base_layouts import (
     keep_layouts_of_handed_on,
     placed_inputs,
 )
-from ascend_graph.registration.writing.input_layouts import keep_input_layouts
+from ascend_graph.registration.writing.input_layouts import check_written_inputs, keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
 from ascend_graph.registration.writing.offsets import compute_offsets
@@ -135,8 +136,8 @@ def _install(compiler: Any, package: str) -> None:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
         registered, of_registered = has_registered(graph.graph), _of_registered(graph.graph)
-        if captured and registered:
-            check_input_sizes(graph.graph)
+        if registered:
+            (check_input_sizes if captured else check_written_inputs)(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if captured and registered:
             compile_ready = functools.partial(_compile_at_offsets, compile_ready)
@@ -148,9 +149,9 @@ def _install(compiler: Any, package: str) -> None:
             keep_input_layouts(ready)
         if captured and registered and not _is_gradient(graph.graph):
             keep_saved_layouts(ready, _forward_returns(ready.graph))
-        if captured and of_registered and _is_gradient(graph.graph):
+        if of_registered and _is_gradient(graph.graph):
             ready = _copied(ready)
-            write_parts_of_copies(ready.graph)
+            (write_parts_of_copies if captured else keep_order_of_views)(ready.graph)
             ready.recompile()
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_ready, ready, example_inputs)
@@ -217,6 +218,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     if not captured:
         keep_layouts_of_handed_on(copy.graph)
         compute_offsets(copy.graph)
+        keep_order_of_views(copy.graph)
     copy.graph.lint()
     copy.recompile()
     return copy

@@ -13,9 +13,35 @@ from typing import Any
 import torch
 from torch import fx
 
+from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing.base_layouts import LayoutError, computed, is_contiguous
+from ascend_graph.registration.writing.layouts import traced_layout
 from ascend_graph.registration.writing.mutation import is_mutation
+from ascend_graph.registration.writing.value_copies import is_input
+
+
+class WrittenWindowsError(AscendGraphError):
+    """Error of an input whose own elements share memory, and of which ATen writes a part, in a GE graph."""
+
+
+def check_written_inputs(graph: fx.Graph) -> None:
+    """Check that no element of an input that a GE graph writes has the memory of another.
+
+    Raises:
+        WrittenWindowsError: GE would write one of these elements, and leave the others as they are.
+    """
+    for node in graph.nodes:
+        if node.target is not torch.ops.aten.copy_.default or not is_input(node.args[0]):
+            continue
+        traced = traced_layout(node.args[0].meta["val"])
+        if traced is not None and 0 not in traced.size and _has_windows(traced.size, traced.stride):
+            raise WrittenWindowsError(
+                f"input of size {traced.size} and strides {traced.stride}: it is written, and several of its elements are one in memory, which GE "
+                "holds apart; expected elements apart from each other. Pass .contiguous() and copy_ it back, or compile with "
+                'backend="npugraph_ex"'
+            )
+
 
 _library = torch.library.Library("ascend_graph", "FRAGMENT")
 _library.define("with_stride(Tensor(a) x, SymInt[] stride) -> Tensor(a)", tags=(torch.Tag.pt2_compliant_tag,))

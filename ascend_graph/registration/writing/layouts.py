@@ -40,6 +40,15 @@ def layout_of(tensor: Any) -> Layout:
     return Layout(tuple(tensor.size()), tuple(tensor.stride()), tensor.storage_offset())
 
 
+def traced_layout(tensor: Any) -> Layout | None:
+    """Return the layout of a tensor for the sizes that it was traced with; None if one of them is of data."""
+    layout = layout_of(tensor)
+    numbers = [getattr(n, "node", n) for n in (*layout.size, *layout.stride, layout.offset)]
+    known = [getattr(n, "hint", n) for n in numbers]
+    rank = len(layout.size)
+    return None if None in known else Layout(tuple(known[:rank]), tuple(known[rank:-1]), known[-1])
+
+
 def compact_strides(size: Sequence[Int]) -> tuple[Int, ...]:
     """Return the strides of a contiguous tensor.
 

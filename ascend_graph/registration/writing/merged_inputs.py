@@ -16,6 +16,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.writing.layouts import traced_layout
 
 #: Fields of a result's description that say which views lead to it: in PyTorch 2.13, and before it described them by themselves.
 _VIEWS = ("view_meta_sequence", "functional_tensor")
@@ -90,15 +91,15 @@ def _leads_to(base: fx.Node, views: Any, node: Any) -> bool | None:
     memory, value = (n.meta.get("val") if isinstance(n, fx.Node) else None for n in (base, node))
     if not isinstance(memory, torch.Tensor) or not isinstance(value, torch.Tensor):
         return None
-    given, wanted = _layout(memory), _layout(value)
+    given, wanted = traced_layout(memory), traced_layout(value)
     if given is None or wanted is None or _is_symbolic(views):
         return None
-    sizes, strides, offset = given
-    elements = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) + 1
+    elements = given.last(bool) + 1
     with unset_fake_temporarily():
-        tensor = torch.empty(max(elements, 0), dtype=memory.dtype, device="meta").as_strided(*given)
+        tensor = torch.empty(max(elements, 0), dtype=memory.dtype, device="meta")
+        tensor = tensor.as_strided(given.size, given.stride, given.offset)
         try:
-            return _layout(_replayed(views, tensor)) == wanted
+            return traced_layout(_replayed(views, tensor)) == wanted
         except (RuntimeError, IndexError):  # the memory has other dimensions than the input
             return False
 
@@ -117,11 +118,3 @@ def _replayed(views: Any, base: torch.Tensor) -> torch.Tensor:
     else:
         made = torch._functionalize_apply_view_metas(views.tensor, base)
     return made
-
-
-def _layout(tensor: torch.Tensor) -> tuple[list[int], list[int], int] | None:
-    """Return sizes, strides and offset; None if one of them is of data."""
-    numbers = [*tensor.size(), *tensor.stride(), tensor.storage_offset()]
-    known = [n.node.hint if isinstance(n, torch.SymInt) else n for n in numbers]
-    rank = tensor.dim()
-    return None if None in known else (known[:rank], known[rank:-1], known[-1])
