@@ -32,6 +32,8 @@ _WRITES: dict[str, tuple[Line, ...]] = {
         ("f", "op1(list(torch.chunk({0}, 2, -1)), torch.chunk({0}, 2, -1)[0] * 2)", 0),
     ),
 }
+#: Copies of what the first call wrote.
+_COPIES: tuple[Line, ...] = (("f", "{0}.clone()", 1), ("f", "({0}.clone(), {0}.clone())", 2))
 _BETWEEN: tuple[Line, ...] = (
     *(("f=", f"torch.cat([{pair}]{dim})", 1) for pair in ("{0}, {1}", "{0}, {0} + 1") for dim in ("", ", 0", ", -1")),
     *(
@@ -81,10 +83,12 @@ def generate_woven(seed: int) -> FuzzProgram:
         operators, writes = _operators(seed, drawing.program.grad)
         drawing.begin(replace(drawing.program, operators=operators))
         wanted = drawing.random.choice([4, 6, 8, 12, 16, 20])
+        copies: tuple[str, ...] = ()
         if writes and drawing.random.random() < 0.5:  # an argument of the program is written, and copied
             with contextlib.suppress(UnusableLineError):
                 drawing.try_line(drawing.random.choice(writes))
-                drawing.try_line(("f", "{0}.clone()", 1))
+                drawing.try_line(drawing.random.choice(_COPIES))
+                copies = drawing.nodes[-1].targets
         for _ in range(wanted * 20):
             if len(drawing.nodes) >= wanted:
                 break
@@ -99,4 +103,4 @@ def generate_woven(seed: int) -> FuzzProgram:
             drawing.begin(replace(drawing.program, nodes=tuple(drawing.nodes), operators=()))
             return drawing.finish()
         # One call at least is in the graph: what nothing needs is dropped.
-        return drawing.finish([(calls[-1].targets or calls[-1].args)[0]])
+        return drawing.finish([(calls[-1].targets or calls[-1].args)[0], *(copies if len(copies) > 1 else ())])
