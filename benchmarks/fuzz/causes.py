@@ -33,6 +33,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"EmbeddingDenseGrad is not support when num_weights or padding_idx is Tensor", "TorchAir takes no gradient of an embedding whose rows change in number"),
     (r"it writes two arguments that may share memory, .* parts of one tensor", "two written parts of a tensor with another bit or dtype, which may overlap"),
     (r"and is a view of a tensor with sizes .*, in which GE has no such view", "a written view of an input that GE cannot express"),
+    (r"one in memory, which GE holds apart", "an input that ATen writes and whose elements share memory, next to registered operators"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
 

@@ -149,9 +149,9 @@ def _reordered_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
 
     values = finding.kind in ("value of outputs", "value of arguments")
     values |= finding.kind == "value of gradients" and program.grad
-    if finding.mode not in ("ge", "ge_dynamic") or not values or program.operators or is_right(program, finding.mode):
+    if finding.mode not in ("ge", "ge_dynamic") or not values or calls_operators(program):
         return False
-    return is_right(program, finding.mode + VIEWS)
+    return not is_right(program, finding.mode) and is_right(program, finding.mode + VIEWS)
 
 
 def _views_case(first: str) -> Case:
