@@ -358,13 +358,6 @@ BROKEN = {
         ),
         r"Mmad: dst is an empty LocalTensor",
     ),
-    "bias without its tensor": (
-        (
-            "TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); "
-            "Mmad(b.Get<float>(), a, a, MmadParams(16, 16, 16, 0, true, false));"
-        ),
-        r"Mmad: cmatrixSource says that the bias table has the initial values",
-    ),
     "saturated floats": (
         "AscendCUtils::SetOverflow(1); AscendCUtils::SetOverflow(0);",
         r"AscendCUtils::SetOverflow: 0 asks for floats that saturate.*write SetOverflow\(1\)",
