@@ -143,7 +143,7 @@ extern "C" __global__ __cube__ void patches(GM_ADDR x, GM_ADDR y, GM_ADDR z, uin
     Fixpipe(c, sums, FixpipeParamsV220(n, m, m, n, false));
 }
 // With a bias out of the bias buffer, C in fractals, and the results read through the unified buffer.
-template <typename Bias>
+template <typename Bias, bool is_passed = true>
 __aicore__ inline void add_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     constexpr uint32_t m = 32, n = 48, k = 64;
     TPipe pipe;
@@ -184,7 +184,12 @@ __aicore__ inline void add_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     }
     auto sums = l0c.Get<float>();
     SetHF32Mode(false);
-    Mmad(sums, left, right, c2.Get<float>(), MmadParams(m, n, k, 0, true, false));
+    const MmadParams from_table(m, n, k, 0, true, false);
+    if constexpr (is_passed) {
+        Mmad(sums, left, right, c2.Get<float>(), from_table);
+    } else {  // the table is read from its start
+        Mmad(sums, left, right, from_table);
+    }
     DataCopyEnhancedParams matrix;
     matrix.blockMode = BlockMode::BLOCK_MODE_MATRIX;
     auto out = co2.Get<float>();
@@ -196,6 +201,9 @@ extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z,
 }
 extern "C" __global__ __aicore__ void with_half_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     add_bias<half>(x, y, z, bias);
+}
+extern "C" __global__ __aicore__ void with_the_table(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
+    add_bias<float, false>(x, y, z, bias);
 }
 extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     TPipe pipe;
@@ -406,7 +414,10 @@ def test_patches(library: ctypes.CDLL, tools: Toolkit, turned: int) -> None:
     np.testing.assert_array_equal(z, a @ b)
 
 
-@pytest.mark.parametrize(("kernel", "dtype"), [("with_bias", np.float32), ("with_half_bias", np.float16)])
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [("with_bias", np.float32), ("with_half_bias", np.float16), ("with_the_table", np.float32)],
+)
 def test_bias(library: ctypes.CDLL, tools: Toolkit, kernel: str, dtype: type) -> None:
     a, b, bias = _small(32, 64, seed=5), _small(64, 48, seed=6), _small(48, seed=7)
     z = np.zeros((32, 48), np.float32)

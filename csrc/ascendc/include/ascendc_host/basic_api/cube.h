@@ -437,12 +437,7 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
         "dst float");
     static_assert(!multiplies_float8<U, S>() || std::is_same<T, float>::value,
                   "Mmad: the product of 8-bit floats is float");
-    const auto& block = ascendc_host::enter(where);
-    if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias)
-        ascendc_host::fail(
-            block, where,
-            "Mmad: cmatrixSource says that the bias table has the initial values; on the host pass "
-            "the tensor that is in it, Mmad(dst, fm, filter, bias, params)");
+    ascendc_host::enter(where);
     require_position(dst, ascendc_host::Memory::l0c, "Mmad", "dst", where);
     require_position(fm, ascendc_host::Memory::l0a, "Mmad", "fm", where);
     require_position(filter, ascendc_host::Memory::l0b, "Mmad", "filter", where);
@@ -466,6 +461,12 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     unpack_a(fm, m, k, columns, is_vector, a, where);
     unpack(b);
     c.resize(size_t(m) * n);
+    // Without a tensor the bias table is read from its start.
+    LocalTensor<T> table;
+    if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias) {
+        table = LocalTensor<T>(TPosition::C2, 0, n, where);
+        bias = &table;
+    }
     const T* biases = bias == nullptr ? nullptr : bias->use(n, "Mmad", "bias", where);
     const bool keep = params.isBias || (!params.cmatrixInitVal && !params.cmatrixSource);
     // A run of 16 columns of a row lies together in L0C.
