@@ -19,7 +19,7 @@ from ascend_graph.adoption.repository import AdoptionError, own_files, read_repo
 from ascend_graph.adoption.tests_file import find_references, tests_of
 from ascend_graph.sources import Diagnostic
 
-_OTHER_TESTS = "Name another --output, or write no tests (--no-tests)"
+_OTHER_TESTS = "--output, or write no tests (--no-tests)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def digest_of(text: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def read_module(path: Path, other: str = "Name another --output") -> Existing:
+def read_module(path: Path, other: str = "--output") -> Existing:
     """Return the regions of a module that an earlier run wrote; nothing for a file that does not exist.
 
     Raises:
@@ -100,7 +100,7 @@ def read_module(path: Path, other: str = "Name another --output") -> Existing:
     except FileNotFoundError:
         return Existing()
     except (OSError, UnicodeDecodeError) as error:
-        raise AdoptedModuleError(f"{path}: cannot be read: {error}. {other}") from None
+        raise AdoptedModuleError(f"{path}: cannot be read: {error}. Name another {other}") from None
     try:
         ast.parse(text, str(path))
     except (SyntaxError, ValueError) as error:
@@ -109,7 +109,9 @@ def read_module(path: Path, other: str = "Name another --output") -> Existing:
     if not marks:
         if not text.strip():
             return Existing()
-        raise AdoptedModuleError(f"{path}: has no region of adopt; expected a module that it wrote. {other}")
+        raise AdoptedModuleError(
+            f"{path}: has no region of adopt; expected a module that it wrote. Name another {other}"
+        )
     ends = {match.start(): match for match in _END.finditer(text)}
     _check_marks(path, text, marks, ends)
     regions = []

@@ -139,7 +139,7 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
         )  # fmt: skip
     for place, target in _links_outside(root):
         findings.report(
-            place, f"is a link to {target}, outside of the directory, and was not read: adopt that, or a directory with both",
+            place, f"is a link to {target}, outside of the directory, and was not read. Name a directory with both",
             severity=Severity.WARNING,
         )  # fmt: skip
     names = {one.name.partition(".")[0] for one in findings.bound_functions}
