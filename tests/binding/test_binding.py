@@ -219,6 +219,15 @@ def test_returns_without_names_are_not_proposed_by_position() -> None:
         bind(schema("(Tensor x) -> (Tensor, Tensor)"), op)
 
 
+def test_more_returns_than_outputs_are_told_with_both_counts() -> None:
+    op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
+    for returns in ("(Tensor, Tensor, Tensor)", "(Tensor y, Tensor z, Tensor w)"):
+        with pytest.raises(BindingError, match="the schema has 3 returns, and Op 2 output.* or None where"):
+            bind(schema(f"(Tensor x) -> {returns}"), op)
+    names = {"->": ("y", "z", None)}
+    assert bind(schema("(Tensor x) -> (Tensor, Tensor, Tensor)"), op, names).returns[1].output == 1
+
+
 def test_outputs_follow_a_relation() -> None:
     op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
     binding = bind(schema("(Tensor x) -> (Tensor, Tensor)"), op, relation=parse_relation("x[n] -> z[n], y[n]"))
