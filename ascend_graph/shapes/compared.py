@@ -12,7 +12,6 @@ from ascend_graph.shapes.syntax import (
     Literal,
     Name,
     Tuple,
-    Unary,
     WhereDefinition,
     expressions,
     walk,
@@ -52,9 +51,7 @@ def list_lengths(relation: Statement) -> Mapping[str, int]:
     for node in _nodes(relation):
         match node:
             case Index(Name(name), Literal(int(index))):
-                found[name] = max(found.get(name, 0), index + 1)
-            case Index(Name(name), Unary("-", Literal(int(index)))):
-                found[name] = max(found.get(name, 0), index)
+                found[name] = max(found.get(name, 0), index + 1 if index >= 0 else -index)
     return found
 
 

@@ -124,7 +124,7 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
         ("(Tensor x, str s) -> Tensor", ["INPUT(x, F)", Y, "ATTR(s, Int, 0)"], {"s": "s"}, "str s cannot feed"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": None}, "has no default to stay at"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": 3}, r"arguments=\{'x': 3\}: write the GE name"),
-        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"2 return\(s\) without a name, 1 output\(s\) left"),
+        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"the schema has 2 returns, and Op 1 output\(s\)"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \(…,\)\}"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"->": "w"}, "name one output for each of the 1 return"),
         (
