@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 import tempfile
@@ -17,6 +18,8 @@ from ascend_graph.adoption.module import Existing, Merged, code_lines, head_of, 
 from ascend_graph.adoption.repository import AdoptionError, own_files, read_repository
 from ascend_graph.adoption.tests_file import find_references, tests_of
 from ascend_graph.sources import Diagnostic
+
+_OTHER_TESTS = "--output, or write no tests (--no-tests)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def adopt(
     """
     started = time.perf_counter()
     root, path = Path(directory).resolve(), Path(output)
-    if not path.stem.isidentifier() or path.suffix != ".py":
+    if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.suffix != ".py":
         raise AdoptionError(
             f"{path}: is not a module's name; expected a file such as operators.py. Name another --output"
         )
@@ -123,7 +126,9 @@ def adopt(
     tests_path = path.with_name(f"test_{path.name}") if tests else None
     if tests_path is not None:
         references = find_references(own_files(root, tests=True), root, decisions)
-        texts[tests_path] = merge(read_module(tests_path), tests_of(path.stem, decisions, references), []).text
+        texts[tests_path] = merge(
+            read_module(tests_path, _OTHER_TESTS), tests_of(path.stem, decisions, references), []
+        ).text
     for file, text in (texts if write else {}).items():
         _write(file, text)
     return AdoptionReport(
@@ -143,8 +148,9 @@ def adopt(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; a link keeps its target."""
     try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
         try:

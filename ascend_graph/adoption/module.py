@@ -89,18 +89,18 @@ def digest_of(text: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def read_module(path: Path) -> Existing:
+def read_module(path: Path, other: str = "--output") -> Existing:
     """Return the regions of a module that an earlier run wrote; nothing for a file that does not exist.
 
     Raises:
         AdoptedModuleError: The file is not one that adopt wrote, or not Python.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return Existing()
     except (OSError, UnicodeDecodeError) as error:
-        raise AdoptedModuleError(f"{path}: cannot be read: {error}. Name another --output") from None
+        raise AdoptedModuleError(f"{path}: cannot be read: {error}. Name another {other}") from None
     try:
         ast.parse(text, str(path))
     except (SyntaxError, ValueError) as error:
@@ -110,9 +110,10 @@ def read_module(path: Path) -> Existing:
         if not text.strip():
             return Existing()
         raise AdoptedModuleError(
-            f"{path}: has no region of adopt; expected a module that it wrote. Name another --output"
+            f"{path}: has no region of adopt; expected a module that it wrote. Name another {other}"
         )
     ends = {match.start(): match for match in _END.finditer(text)}
+    _check_marks(path, text, marks, ends)
     regions = []
     written: set[str] = set()
     for number, mark in enumerate(marks):
@@ -125,6 +126,23 @@ def read_module(path: Path) -> Existing:
     for match in ends.values():
         written = set(match["names"].split(", ")) if match["names"] else written
     return Existing(tuple(regions), text[: marks[0].start()].strip("\n"), frozenset(written - {""}))
+
+
+def _check_marks(path: Path, text: str, marks: Sequence[re.Match[str]], ends: Iterable[int]) -> None:
+    """Raise an error if a region is there twice, or the last mark is not there: a part of the file would be lost."""
+    lines: dict[str, int] = {}
+    for mark in marks:
+        line = text.count("\n", 0, mark.start()) + 1
+        if (first := lines.setdefault(mark["name"], line)) != line:
+            raise AdoptedModuleError(
+                f"{path}:{line}: {mark['name']} has another region in line {first}; expected one. "
+                "Delete one: what the other says is kept"
+            )
+    if not any(start > marks[-1].start() for start in ends):
+        raise AdoptedModuleError(
+            f"{path}: ends within the region of {marks[-1]['name']}; expected '# adopt: end' after it. "
+            "Restore the file, or delete that region's mark and what follows, and add the line"
+        )
 
 
 def merge(
@@ -207,18 +225,12 @@ def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str)
         ]
         lines += [
             "for _source in (",
-            *(f"    {literal(_plain_path(one))}," for one in sources),
+            *(f"    {literal(one)}," for one in sources),
             "):",
             "    if (_SOURCES / _source).exists():",
             "        ascend_graph.load_prototypes(_SOURCES / _source)",
         ]
     return "\n".join(lines)
-
-
-def _plain_path(path: str) -> str:
-    if re.fullmatch(r"[\w./ +@-]+", path) is None:
-        raise AdoptedModuleError(f"{path!r}: a path with such characters is not written into a module; rename the file")
-    return path
 
 
 def region_of(decision: Decision) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from ascend_graph.adoption.bound.extensions import read_extensions
-from ascend_graph.adoption.cpp.definitions import read_cpp
+from ascend_graph.adoption.cpp.definitions import CPP_SUFFIXES, read_cpp
 from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, SourcePlace, relative
 from ascend_graph.adoption.python.definitions import read_python
@@ -26,6 +27,8 @@ _OTHERS = frozenset(
 )  # fmt: skip
 #: Directories whose operators are examples of tests.
 _TESTS = frozenset({"test", "tests", "testing", "benchmark", "benchmarks", "ut", "st"})
+#: Endings of files that may define operators.
+_SOURCES = (*CPP_SUFFIXES, ".py", ".yaml", ".yml")
 #: Maximum number of files that are read.
 MAX_FILES = 200_000
 
@@ -51,10 +54,33 @@ def own_files(root: Path, *, tests: bool = False) -> list[Path]:
         )
         is_test = any(part.lower() in _TESTS for part in inner)
         if is_test == tests:
-            found += [here / name for name in sorted(names) if not (here / name).is_symlink()]
+            found += [path for path in (here / name for name in sorted(names)) if _is_own(path)]
         if len(found) > MAX_FILES:
             raise AdoptionError(f"{root}: more than {MAX_FILES:,} files; expected one repository. Name a part of it")
     return found
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether a path is a file itself: a link names one that is read elsewhere, and a pipe is never read."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _links_outside(root: Path) -> Iterator[tuple[SourcePlace, str]]:
+    """Yield the links to sources outside of a repository, with what they name."""
+    for parent, directories, names in os.walk(root):
+        here = Path(parent)
+        directories[:] = sorted(
+            name for name in directories if not name.startswith(".") and name.lower() not in _OTHERS
+        )
+        for path in (here / name for name in (*directories, *sorted(names))):
+            if not path.is_symlink() or not (path.is_dir() or path.name.endswith(_SOURCES)):
+                continue
+            target = Path(os.path.realpath(path))
+            if target.exists() and not target.is_relative_to(root) and not root.is_relative_to(target):
+                yield SourcePlace(relative(path, root), 1), str(target)
 
 
 def _read_sources(files: list[Path], root: Path) -> Findings:
@@ -104,12 +130,16 @@ def read_repository(root: Path) -> tuple[Findings, Known]:
         prototypes.setdefault(prototype.op_type, []).append(named)
     for function in headers.functions:
         functions.setdefault(function.name, []).append(replace(function, file=relative(Path(function.file), root)))
-    findings.diagnostics += [
-        replace(one, file=relative(Path(one.file), root)) for one in headers.diagnostics if one in headers.errors
-    ]
+    errors = [replace(one, file=relative(Path(one.file), root)) for one in headers.errors]
+    findings.diagnostics += [one for one in errors if one not in findings.diagnostics]
     for place, name in _empty_submodules(root):
         findings.report(
             place, f"submodule {name} is empty, and what it defines is not known here: git submodule update --init {name}",
+            severity=Severity.WARNING,
+        )  # fmt: skip
+    for place, target in _links_outside(root):
+        findings.report(
+            place, f"is a link to {target}, outside of the directory, and was not read. Name a directory with both",
             severity=Severity.WARNING,
         )  # fmt: skip
     names = {one.name.partition(".")[0] for one in findings.bound_functions}

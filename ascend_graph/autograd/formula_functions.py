@@ -66,7 +66,7 @@ def gradient_function(function: Function, binding: Binding) -> Formula:
         if len(gradients) != len(positional):
             raise GradientError(
                 f"the gradient of {schema.qualified_name} returned {len(gradients)} value(s); it has {len(positional)} "
-                f"arguments, {len(tensors)} of them tensors ({', '.join(tensors)})"
+                f"arguments, {len(tensors)} of them tensors ({', '.join(tensors)}); expected one for each tensor. Return None for one without"
             )
         return tuple(
             g if a.is_tensor and g is not None else given_back(g, needed)

@@ -106,6 +106,13 @@ class ReturnSearch:
         # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
         mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
         fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+        if len(self.schema.returns) > len(outputs) and len(open_returns) > len(open_outputs):
+            raise self.refuse(
+                f"the schema has {len(self.schema.returns)} returns, and {self.prototype.op_type} {len(outputs)} output(s); "
+                "expected an output for each return. Write a function of the arguments where one is computed, or None where "
+                "graphs do not have it",
+                {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
+            )
         if mixed or not fits:
             raise self.refuse(
                 f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "

@@ -53,6 +53,7 @@ def sample(
     rng: random.Random,
     *,
     optional: Sequence[str] = (),
+    absent: Sequence[str] = (),
     dtypes: Sequence[str] = ("float16", "float32", "bfloat16"),
     sizes: Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64),
     structure: int | None = None,
@@ -65,6 +66,7 @@ def sample(
         attrs: All attrs of the operator.
         rng: The source of randomness; the same seed gives the same sample.
         optional: Inputs that may be absent; each is, half of the time.
+        absent: Inputs that are absent.
         dtypes: Dtypes to choose from for the inputs without annotation; one for all of them.
         sizes: Sizes to choose dimensions from, distinct for distinct names while they last.
         structure: Samples with the same number differ only in sizes, not in ranks, lengths, presence or dtypes.
@@ -83,7 +85,9 @@ def sample(
     for number in range(tries):
         found = None
         try:
-            found = _Choice(relation, attrs, rng, sizes=sizes, dtypes=dtypes, structure=structure).sample(optional)
+            found = _Choice(relation, attrs, rng, sizes=sizes, dtypes=dtypes, structure=structure).sample(
+                optional, absent
+            )
             relation.infer(found.shapes, found.dtypes, attrs)
             _demand_sizes(found.shapes)
             return found
@@ -175,12 +179,12 @@ class _Choice:
     def some(self, rank: int) -> tuple[int, ...]:
         return tuple(self.size() for _ in range(rank))
 
-    def sample(self, optional: Sequence[str]) -> RelationSample:
+    def sample(self, optional: Sequence[str], absent: Sequence[str]) -> RelationSample:
         shapes: dict[str, Any] = {}
         dtypes: dict[str, Any] = {}
         # Lists first: a size of another input may be a sum over one.
         for tensor in sorted(self.relation.input_tensors, key=lambda one: one.index is None):
-            if tensor.name in optional and self.rng.random() < 0.5:
+            if tensor.name in absent or (tensor.name in optional and self.rng.random() < 0.5):
                 shapes[tensor.name] = dtypes[tensor.name] = None
                 continue
             dtype = self.input_dtype(tensor, dtypes)

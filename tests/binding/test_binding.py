@@ -124,7 +124,7 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
         ("(Tensor x, str s) -> Tensor", ["INPUT(x, F)", Y, "ATTR(s, Int, 0)"], {"s": "s"}, "str s cannot feed"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": None}, "has no default to stay at"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": 3}, r"arguments=\{'x': 3\}: write the GE name"),
-        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"2 return\(s\) without a name, 1 output\(s\) left"),
+        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"the schema has 2 returns, and Op 1 output\(s\)"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \(…,\)\}"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"->": "w"}, "name one output for each of the 1 return"),
         (
@@ -217,6 +217,15 @@ def test_returns_without_names_are_not_proposed_by_position() -> None:
     op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)", "OUTPUT(w, F)")
     with pytest.raises(BindingError, match=r"Write: arguments=\{'->': \(…, …\)\}"):
         bind(schema("(Tensor x) -> (Tensor, Tensor)"), op)
+
+
+def test_more_returns_than_outputs_are_told_with_both_counts() -> None:
+    op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
+    for returns in ("(Tensor, Tensor, Tensor)", "(Tensor y, Tensor z, Tensor w)"):
+        with pytest.raises(BindingError, match="the schema has 3 returns, and Op 2 output.* or None where"):
+            bind(schema(f"(Tensor x) -> {returns}"), op)
+    names = {"->": ("y", "z", None)}
+    assert bind(schema("(Tensor x) -> (Tensor, Tensor, Tensor)"), op, names).returns[1].output == 1
 
 
 def test_outputs_follow_a_relation() -> None:

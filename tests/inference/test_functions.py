@@ -479,6 +479,18 @@ def test_a_function_that_changes_its_answer_is_named_with_the_call() -> None:
         infer_from_function(function(lambda i, a: ((next(numbers),), i[0].dtype)))
 
 
+def test_a_relation_of_the_few_calls_with_known_sizes_says_what_it_leaves_out() -> None:
+    def unknown(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        if inputs[0].shape:
+            raise ShapeFunctionError("InferShape made a negative size: output 0 is [-3]", by_value=True)
+        return inputs[0].shape, inputs[0].dtype
+
+    found = infer_from_function(function(unknown))
+    assert str(found.relation) == "x[] -> y[]"
+    assert found.limits[-1].startswith("of x[")
+    assert found.limits[-1].endswith("] InferShape made a negative size: output 0 is [-3]")
+
+
 def test_what_a_function_logs_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
     def logging(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         os.write(1, b"Begin to do InferShape\n")

@@ -487,3 +487,20 @@ def test_a_rule_of_the_author_for_vmap_is_kept(library: None) -> None:
     torch.testing.assert_close(torch.vmap(lambda a: torch.ops.batching_own.join([a, a]))(x), torch.cat([x, x], 1))
     op.unregister()
     own._destroy()
+
+
+def test_an_attr_may_have_the_name_of_a_parameter_of_pytorch() -> None:
+    with torch.library._scoped_library("bat_names", "DEF") as library:
+        library.define("scaled(Tensor x, *, int op=1, int keyset=0, int interpreter=0, int vmap_function=0) -> Tensor")
+
+        def scaled(x, op=1, keyset=0, interpreter=0, vmap_function=0):  # type: ignore[no-untyped-def]
+            return x * op + keyset + interpreter + vmap_function
+
+        library.impl("scaled", scaled, "PrivateUse1")
+        overload = torch.ops.bat_names.scaled
+        op = ascend_graph.register_kernel(eager=overload, shape="x[*s] -> y[*s]", batch=("*s",))
+        x = torch.arange(6.0).reshape(2, 3).npu()
+        mapped = torch.vmap(lambda row: overload(row, op=3, keyset=1, interpreter=2, vmap_function=4))
+        assert torch.equal(mapped(x), x * 3 + 7)
+        assert torch.equal(torch.vmap(lambda row: overload(x, op=3), out_dims=None)(x), x * 3)
+        op.unregister()

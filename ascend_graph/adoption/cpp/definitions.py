@@ -20,7 +20,7 @@ from ascend_graph.adoption.cpp.pybind import read_bindings
 from ascend_graph.adoption.cpp.structures import structures
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, operator_key, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
-from ascend_graph.sources import SourceError, read_source
+from ascend_graph.sources import Severity, SourceError, read_source
 from ascend_graph.sources.macros import constants
 from ascend_graph.sources.text import SourceText
 
@@ -30,7 +30,8 @@ _LARGEST_HELPERS = 100_000
 _ENUM = re.compile(
     r"\benum\s+(?P<scoped>(?:class|struct)\s+)?(?P<name>\w*)\s*(?::\s*[\w:]+\s*)?\{(?P<body>[^{}]{0,4000})\}"
 )
-_SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
+#: Endings of files that C++ may define operators in.
+CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
 _USEFUL = re.compile(
     rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)|\bTensor\s*&?\s+\w+\s*[,)=(;]"
 )
@@ -53,7 +54,7 @@ _CPP_TYPES = {
 
 def source_files(paths: list[Path]) -> list[Path]:
     """Return the files that C++ may define operators in."""
-    return [path for path in paths if path.name.endswith(_SUFFIXES)]
+    return [path for path in paths if path.name.endswith(CPP_SUFFIXES)]
 
 
 def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
@@ -113,10 +114,16 @@ def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
         data = path.read_bytes()
         if b"__global__" in data:
             findings.kernel_files.append(path)
-        return read_source(path) if _USEFUL.search(data) else None
+        # Without its zeros, a text in UTF-16 is found, too.
+        if not _USEFUL.search(data.replace(b"\0", b"")):
+            return None
+        source = read_source(path)
     except (OSError, SourceError) as error:
         findings.report(SourcePlace(relative(path, root), 1), str(error).removeprefix(f"{path}: "))
         return None
+    errors = [one for one in source.diagnostics if one.severity is Severity.ERROR]
+    findings.diagnostics += [replace(one, file=relative(path, root)) for one in errors]
+    return source
 
 
 def _read_functions(source: SourceText, file: str, findings: Findings, *, only: str = "") -> None:

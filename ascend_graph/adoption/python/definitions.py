@@ -61,7 +61,7 @@ def _read_file(
     place = SourcePlace(relative(path, root), 1)
     try:
         data = path.read_bytes()
-        if not useful.search(data):
+        if not useful.search(data.replace(b"\0", b"")):
             return False
         if len(data) > MAX_BYTES:
             findings.report(place, f"{len(data):,} bytes are not a source; the limit is {MAX_BYTES:,}")
@@ -259,6 +259,9 @@ class _Reader:
             return
         given = {k.arg: k.value for k in call.keywords}
         schema = self.text(given.get("schema"))
+        if not schema and "schema" in given and not is_none(given["schema"]):
+            self.findings.report(self.place(call), f"{name}: the schema is computed; expected string literals", name)
+            return
         text = f"{name}{schema.strip()}" if schema else self.inferred(name, node, given.get("mutates_args"))
         if text is not None:
             self.defined(name, text, node, inferred=not schema)

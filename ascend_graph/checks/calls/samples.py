@@ -12,12 +12,14 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.binding.dtype_ints import used_as_dtype
+from ascend_graph.checks.calls.type_values import other_values
 from ascend_graph.dispatch.meta_dtypes import TORCH, GeNumber
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Parameter
 from ascend_graph.registration.dimensions.input_dtypes import dtype_combinations, fed_inputs, listed_dtypes
 from ascend_graph.registration.registered import RegisteredOp
 from ascend_graph.shapes import RelationError, ShapeError
+from ascend_graph.shapes.compared import list_lengths
 from ascend_graph.shapes.samples import RelationSampleError as NoSampleError
 from ascend_graph.shapes.samples import sample as relation_sample
 
@@ -157,6 +159,8 @@ class SampleGenerator:
         self.dtype_names = used_as_dtype(self.relation)
         self.ge_numbers = op.binding.ge_dtype_arguments()
         self.parameters: dict[str, Parameter] = {} if op.prototype is None else fed_inputs(op.binding)
+        #: Lengths of lists that the relation reads elements of.
+        self.lengths = list_lengths(self.relation)
         #: Shapes of tensors that the relation does not state, by argument; others are absent.
         self.assumed: Mapping[str, DimensionRange] = {}
         #: Why the last call was not drawn; empty if none failed.
@@ -229,10 +233,18 @@ class SampleGenerator:
         named = {self.names.get(n, n): self.in_relation(n, v) for n, v in attrs.items()}
         there = {self.name(a): a for a in self.arguments if is_tensor(a)}
         try:
+            absent = [n for n in there if there[n].name in gone]
             found = relation_sample(
-                self.relation, named, rng, sizes=sizes, dtypes=("float32",), structure=structure, tries=30
+                self.relation,
+                named,
+                rng,
+                absent=absent,
+                sizes=sizes,
+                dtypes=("float32",),
+                structure=structure,
+                tries=30,
             )
-            shapes = {n: None if n in there and there[n].name in gone else s for n, s in found.shapes.items()}
+            shapes = dict(found.shapes)
             types: dict[str, Any] = {}
             for name, shape in shapes.items():
                 dtype = dtypes.get(there[name].name) if name in there else None
@@ -301,7 +313,14 @@ class SampleGenerator:
     def others(self, argument: Any) -> list[Any]:
         """Return values of an attr other than its default: known values first, then those of its type."""
         found = list(self.known.get(argument.name, ()))
-        return [*found, *(v for v in other_values(argument) if not any(type(v) is type(k) and v == k for k in found))]
+        return [
+            *found,
+            *(
+                v
+                for v in other_values(argument, self.lengths.get(self.name(argument), 1))
+                if not any(type(v) is type(k) and v == k for k in found)
+            ),
+        ]
 
     def attr(self, argument: Any, rng: random.Random, plain: bool) -> Any:
         """Choose a value of a non-tensor argument; if ``plain``, its default if it has one."""
@@ -312,28 +331,6 @@ class SampleGenerator:
         if argument.has_default_value() or isinstance(argument.type, torch.OptionalType):
             others.append(default)
         return rng.choice(others) if others else _Undrawable
-
-
-def other_values(argument: Any) -> list[Any]:
-    """Return values of a non-tensor argument other than its default, including common special cases of kernels."""
-    default = argument.default_value if argument.has_default_value() else None
-    type_ = argument.type.getElementType() if isinstance(argument.type, torch.OptionalType) else argument.type
-    text = str(type_)
-    found: list[Any] = []
-    if "ScalarType" in str(argument.real_type):
-        found = [torch.float16, torch.float32]
-    elif text == "bool":
-        found = [False, True]
-    elif text == "int":
-        found = [0, 1, -1, 2] if default is None else [0, 1, -1, default + 1]
-    elif text in ("float", "number"):
-        found = [0.5, 1.0, 2.0, 0.0]
-    elif text.startswith("List[") and text[5:-1] in ("int", "float", "bool"):
-        items: dict[str, tuple[Any, ...]] = {"int": (0, 1, -1), "float": (0.5, 2.0), "bool": (False, True)}
-        found = [[item] * (len(default) if default else 1) for item in items[text[5:-1]]]
-    if isinstance(argument.type, torch.OptionalType):
-        found.append(None)
-    return [value for value in found if value != default or type(value) is not type(default)]
 
 
 class _Undrawable:

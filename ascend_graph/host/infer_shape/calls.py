@@ -170,8 +170,9 @@ def specs_of(answers: Sequence[Sequence[int]], what: str) -> list[InferredOutput
         rank = answer[1]  # -1 for what the function makes a scalar, 0 for what it may have left alone
         shape = tuple(answer[2 : 2 + max(rank, 0)])
         if any(size < 0 for size in shape):
+            wrong = "made a negative size" if min(shape) < -2 else "left the shape unknown, as it depends on values"
             raise ShapeFunctionError(
-                f"{what} left the shape of output {number} unknown: {list(shape)}; it depends on values. Give shape=",
+                f"{what} {wrong}: output {number} is {list(shape)}. Give shape=, or correct the function",
                 by_value=True,
             )
         if answer[0] not in _DTYPES:

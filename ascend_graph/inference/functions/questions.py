@@ -75,6 +75,8 @@ class FunctionCaller:
         self.runs = 0
         self.last_error = ""
         self.notes: list[str] = []
+        #: Calls whose sizes are left unknown, or negative: the first one, and how many there are.
+        self.unknown, self.unknown_calls = "", 0
         self._answers: dict[Any, Run] = {}
         self._first: list[tuple[Mapping[str, Any], Run]] = []
         self._fixed: Mapping[str, Any] = {}
@@ -312,6 +314,9 @@ class FunctionCaller:
     def _note_error(self, error: ShapeFunctionError, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
         """Keep the message, and note the first call that the function faulted or threw in."""
         self.last_error = str(error)
+        if error.by_value:
+            self.unknown = self.unknown or f"of {shown(self._function.prototype, inputs, attrs)} {error}"
+            self.unknown_calls += 1
         if error.crashed and not self.notes:
             self.notes.append(f"of {shown(self._function.prototype, inputs, attrs)} {error}")
 

@@ -122,7 +122,8 @@ def _search(function: ShapeFunction, seed: int, call_limit: int, ask: Callable[[
             narrower = (found.narrower,) if found.narrow else ()  # otherwise of scalars, or of attrs that mean nothing
             relation = with_optional_inputs(relation, function, relevant, seed=seed + 3, ask=ask)
             unsaid = _unsaid_inputs(prototype, relation, relevant)
-            limits = tuple(restored(limit, caller.names) for limit in (*narrower, *found.limits, *unsaid))
+            unknown = (caller.unknown,) if caller.unknown_calls > caller.runs else ()
+            limits = tuple(restored(limit, caller.names) for limit in (*narrower, *found.limits, *unsaid, *unknown))
             notes = tuple(restored(note, caller.names) for note in (*found.notes, *caller.notes, *dtypes))
             return replace(found, relation=relation, narrower="", notes=notes, limits=limits)
     caller.check_determinism()

@@ -38,8 +38,33 @@ def has_batching_rule(overload: Any) -> bool:
 def register_batching(overload: Any, independent: IndependentDims | None) -> LibraryHandle:
     """Register the rule of ``torch.vmap`` for an operator; the loop alone without independent dimensions."""
     library = torch.library.Library(overload.namespace, "FRAGMENT")
-    torch.library.register_vmap(overload.name(), batching_rule(overload, independent), lib=library)
+    rule = batching_rule(overload, independent)
+    if any(argument.kwarg_only and argument.name in _TAKEN for argument in overload._schema.arguments):
+        library.impl(overload.name(), _with_any_names(overload, rule), "FuncTorchBatched", with_keyset=True)
+    else:
+        torch.library.register_vmap(overload.name(), rule, lib=library)
     return LibraryHandle(library)
+
+
+#: Parameters of PyTorch's functions between a call under ``torch.vmap`` and its rule.
+_TAKEN = frozenset(("keyset", "interpreter", "vmap_function", "op"))
+
+
+def _with_any_names(overload: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what ``torch.library.register_vmap`` makes of a rule, for arguments whose names its functions have, too."""
+    from torch._functorch.autograd_function import custom_function_call_vmap_helper
+    from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+
+    def kernel(_keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
+        interpreter = retrieve_current_functorch_interpreter()
+        return custom_function_call_vmap_helper(
+            interpreter,  # type: ignore[arg-type]
+            lambda info, in_dims, *operands: rule(info, in_dims, *operands, **kwargs),
+            lambda *operands: overload(*operands, **kwargs),
+            *args,
+        )
+
+    return kernel
 
 
 def batching_rule(overload: Any, independent: IndependentDims | None) -> Callable[..., Any]:
