@@ -113,9 +113,7 @@ def adopt(
     started = time.perf_counter()
     root, path = Path(directory).resolve(), Path(output)
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.suffix != ".py":
-        raise AdoptionError(
-            f"{path}: is not a module's name; expected a file such as operators.py. Name another --output"
-        )
+        raise AdoptionError(f"{path}: no module's name; expected a file such as operators.py. Name another --output")
     existing = read_module(path)
     findings, known = read_repository(root)
     decisions = decide_all(findings, known)
@@ -126,9 +124,8 @@ def adopt(
     tests_path = path.with_name(f"test_{path.name}") if tests else None
     if tests_path is not None:
         references = find_references(own_files(root, tests=True), root, decisions)
-        texts[tests_path] = merge(
-            read_module(tests_path, _OTHER_TESTS), tests_of(path.stem, decisions, references), []
-        ).text
+        written = read_module(tests_path, _OTHER_TESTS)
+        texts[tests_path] = merge(written, tests_of(path.stem, decisions, references), []).text
     for file, text in (texts if write else {}).items():
         _write(file, text)
     return AdoptionReport(

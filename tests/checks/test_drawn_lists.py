@@ -1,4 +1,4 @@
-"""Calls that opcheck draws for lists of numbers, and for relations that ask for an absent input; its order of graphs."""
+"""Calls that opcheck draws: lists of numbers, absent inputs that a relation asks for; and its order of graphs."""
 
 from __future__ import annotations
 

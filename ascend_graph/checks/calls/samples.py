@@ -234,16 +234,8 @@ class SampleGenerator:
         there = {self.name(a): a for a in self.arguments if is_tensor(a)}
         try:
             absent = [n for n in there if there[n].name in gone]
-            found = relation_sample(
-                self.relation,
-                named,
-                rng,
-                absent=absent,
-                sizes=sizes,
-                dtypes=("float32",),
-                structure=structure,
-                tries=30,
-            )
+            options: Any = {"absent": absent, "sizes": sizes, "structure": structure}
+            found = relation_sample(self.relation, named, rng, dtypes=("float32",), tries=30, **options)
             shapes = dict(found.shapes)
             types: dict[str, Any] = {}
             for name, shape in shapes.items():
@@ -268,7 +260,13 @@ class SampleGenerator:
         if sum(math.prod(shape) for shape in every if shape is not None) > _MOST_ELEMENTS:
             self.trouble = f"a call has more than {_MOST_ELEMENTS} elements"
             return None
-        generator = torch.Generator().manual_seed(rng.getrandbits(32))
+        return self.filled(attrs, shapes, types, rng.getrandbits(32), why)
+
+    def filled(
+        self, attrs: Mapping[str, Any], shapes: Mapping[str, Any], types: Mapping[str, Any], seed: int, why: str
+    ) -> Sample:
+        """Return a call with tensors of these shapes and dtypes, absent where there is no shape."""
+        generator = torch.Generator().manual_seed(seed)
         values: dict[str, Any] = {}
         for argument in self.arguments:
             if not is_tensor(argument):
