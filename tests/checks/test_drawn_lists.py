@@ -53,6 +53,17 @@ def test_lists_have_elements_that_differ(register: Register) -> None:
         opcheck(op)
 
 
+def test_a_kernel_without_the_schemas_default_fails(register: Register) -> None:
+    """PyTorch leaves the argument out of calls that give the default."""
+
+    def kernel(x: torch.Tensor, k: Any) -> torch.Tensor:
+        return pad(x, k)
+
+    op = register("Tensor x, int[2] k=1", kernel, "x[*s, d] -> y[*s, d + k[0] + k[1]]")
+    with pytest.raises(CheckError, match=r"runs: .*kernel\(\) missing 1 required .*'k'; .* give the kernel's parameter"):
+        opcheck(op)
+
+
 @pytest.mark.parametrize(
     "condition", ["w is None", "w is None or v is None, w is not None or v is not None", "w is None, v is not None"]
 )

@@ -144,9 +144,17 @@ _FAULT_OF_HOST_CODE = re.compile(
 _RULE = re.compile(r"(?:^|: )(kernel \S.*?, block \d+ of \d+: .*)")
 
 
+#: Messages of Python for a call of a function with other arguments than it has: an error of the program, not a refusal.
+_OTHER_ARGUMENTS = re.compile(r"\S+\(\) (missing \d+ required|takes \d+ |takes from \d+ |got an unexpected keyword)")
+
+
 def fault(error: BaseException) -> str:
     """Return how a kernel or a tiling function failed, with the rule that it broke; empty for a refusal."""
-    text = str(getattr(error, "inner_exception", None) or error)
+    error = getattr(error, "inner_exception", None) or error
+    text = str(error)
+    if isinstance(error, TypeError) and (other := _OTHER_ARGUMENTS.match(text)):
+        why = "; PyTorch leaves out arguments that equal the schema's default: give the kernel's parameter that default"
+        return text.splitlines()[0] + (why if other[1].startswith("missing") else "")
     code = _FAULT.search(text)
     rule = next((found[1] for line in text.splitlines() if (found := _RULE.search(line.strip()))), "")
     if code is not None:
