@@ -168,14 +168,14 @@ class LocalTensor {
         if (__builtin_expect(moved(), 0)) return settled()[offset];
         if (data_ == nullptr) return *this;  // refused where it is used
         const uint64_t bytes = bytes_to<T>(offset, "LocalTensor");
-        if (__builtin_expect(bytes > rest_ && !goes_on(bytes), 0)) {
+        if (bytes > rest_) {
             ascendc_host::fail(ascendc_host::format(
                 "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements", offset,
                 position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_))));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
-        view.rest_ -= std::min(rest_, static_cast<uint32_t>(bytes));
+        view.rest_ -= static_cast<uint32_t>(bytes);
         view.size_ = size_ > offset ? size_ - offset : 0;
         return view;
     }
@@ -239,8 +239,11 @@ class LocalTensor {
     uint8_t* reach(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale() || moved(), 0)) {
             if (moved()) return settled(where).reach(bytes, api, name, where);
-            if (data_ != nullptr && (!stale() || lingers()) && (bytes <= rest_ || goes_on(bytes))) {
-                warn(bytes, api, name, where);
+            if (lingers() && bytes <= rest_) {
+                ascendc_host::warn_once(
+                    ascendc_host::format("kernel %s: %s uses %s after FreeTensor; the next AllocTensor of "
+                                         "its queue may overwrite it",
+                                         ascendc_host::current().kernel, api, name));
                 return data_;
             }
             explain(bytes, api, name, where);
@@ -268,31 +271,6 @@ class LocalTensor {
     // Whether address_ names another memory than data_ lies in.
     bool moved() const {
         return address_.logicPos != static_cast<uint8_t>(position_) || address_.bufferAddr.given;
-    }
-    // Whether `bytes` from here on lie in local memory, though not in its buffer: a device does not know
-    // where a buffer ends. The check of pipes does.
-    bool goes_on(uint64_t bytes) const {
-        const auto memory = memory_of(position_);
-        if (ascendc_host::pipes_are_checked || memory == ascendc_host::Memory::count) return false;
-        const uint8_t* const start = ascendc_host::current().memory(memory);
-        const auto from = static_cast<uint64_t>(data_ - start);
-        return from <= memory_bytes(memory) && bytes <= memory_bytes(memory) - from;
-    }
-    // Names a use that a device does not refuse.
-    void warn(uint64_t bytes, const char* api, const char* name, const Where& where) const {
-        const char* const kernel = ascendc_host::current().kernel;
-        if (stale()) {
-            ascendc_host::warn_once(ascendc_host::format(
-                "kernel %s: %s uses %s after FreeTensor; the next AllocTensor of its queue may overwrite it",
-                kernel, api, name));
-        }
-        if (bytes > rest_) {
-            ascendc_host::warn_once(
-                ascendc_host::format("kernel %s: %s: %s goes on beyond its buffer of %s, in the memory that "
-                                     "lies next to it, as on "
-                                     "a device; give the buffer more bytes in InitBuffer [%s:%d]",
-                                     kernel, api, name, position_name(position_), where.file, where.line));
-        }
     }
     // This tensor in the memory that address_ names, at the same offset or the one that it gives.
     LocalTensor settled(Where where = Where("", 0)) const {
