@@ -60,7 +60,9 @@ def test_a_kernel_without_the_schemas_default_fails(register: Register) -> None:
         return pad(x, k)
 
     op = register("Tensor x, int[2] k=1", kernel, "x[*s, d] -> y[*s, d + k[0] + k[1]]")
-    with pytest.raises(CheckError, match=r"runs: .*kernel\(\) missing 1 required .*'k'; .* give the kernel's parameter"):
+    with pytest.raises(
+        CheckError, match=r"runs: .*kernel\(\) missing 1 required .*'k'; .* give the kernel's parameter"
+    ):
         opcheck(op)
 
 
