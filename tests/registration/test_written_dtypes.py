@@ -66,6 +66,8 @@ def ops() -> Iterator[SimpleNamespace]:
 
 
 CAPTURES = MODES[2:]
+OLD = torch.__version__.startswith("2.7.")
+OLD_REASON = f"torch {torch.__version__} has no rule for such arguments of operators that write"
 
 
 def numbers(n: int) -> T:
@@ -115,6 +117,7 @@ def test_both_parts_are_written_by_two_calls_and_read(ops: SimpleNamespace, mode
     assert_same(program, mode(program), lambda d: (numbers(3).to(d),), lambda d: (numbers(4).to(d),))
 
 
+@pytest.mark.skipif(OLD, reason=OLD_REASON)
 @pytest.mark.parametrize("mode", MODES)
 def test_conjugated_inputs_are_written(ops: SimpleNamespace, mode: Any) -> None:
     def program(x: T, y: T) -> T:
@@ -153,7 +156,15 @@ def test_complex_numbers_are_read(ops: SimpleNamespace, mode: Any) -> None:
     assert_same(program, mode(program), *calls)
 
 
-@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
+        pytest.param(torch.float8_e8m0fnu, marks=pytest.mark.skipif(OLD, reason=OLD_REASON)),
+        torch.complex64,
+    ],
+)
 def test_caches_of_any_dtype_are_written_in_captures(ops: SimpleNamespace, dtype: torch.dtype) -> None:
     def program(cache: T, x: T) -> T:
         ops.put(cache[1:3], x)
