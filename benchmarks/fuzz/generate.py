@@ -16,6 +16,7 @@ from benchmarks.fuzz.arrangements import arranged, recomputed
 from benchmarks.fuzz.controls import without_bits
 from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine, make_arguments
+from benchmarks.fuzz.settings import drawn_setting
 
 #: Largest number of a program; larger ones overflow some dtypes or depend on rounding.
 LARGEST = 200.0
@@ -185,6 +186,8 @@ class ProgramDrawing:
         if program.grad and not _differentiable(program):
             inputs = tuple(replace(i, grad=False) for i in program.inputs)
             program = replace(program, inputs=inputs)
+        setting = drawn_setting(program.inputs, program.grad, Random(f"setting {self.seed}"))
+        program = replace(program, setting=setting)
         return recomputed(program, Random(f"recomputed {self.seed}"))
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from benchmarks.fuzz import modes
 from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
+from benchmarks.fuzz.settings import Setting
 
 Fails = Callable[[FuzzProgram], bool]
 
@@ -123,6 +124,12 @@ def _calls(program: FuzzProgram) -> Iterator[FuzzProgram]:
                     yield replace(program, sizes=(*program.sizes[:index], other, *program.sizes[index + 1 :]))
     if program.checkpoint:
         yield replace(program, checkpoint=False)
+    plain = Setting()
+    for field in ("held", "owner", "exchanged", "grad_mode", "automatic"):
+        yield replace(program, setting=replace(program.setting, **{field: getattr(plain, field)}))
+    for name in program.setting.held:
+        held = tuple(other for other in program.setting.held if other != name)
+        yield replace(program, setting=replace(program.setting, held=held))
     named = {s for i in program.inputs for s in i.sizes if isinstance(s, str)}
     if any(set(s) - named for s in program.sizes):
         yield replace(program, sizes=tuple({k: v for k, v in s.items() if k in named} for s in program.sizes))

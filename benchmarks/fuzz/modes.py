@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz.programs import FuzzProgram, make_arguments
+from benchmarks.fuzz.settings import Holder, Setting
 from benchmarks.operators.trees import Mover, tensors
 
 #: Transforms of torch.func, and their compositions.
@@ -71,10 +72,17 @@ def _shared(outputs: Any, arguments: Sequence[Any]) -> tuple[tuple[str, str], ..
 
 
 def call_once(
-    function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool, before: Earlier | None = None
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    device: str,
+    grad: bool,
+    before: Earlier | None = None,
+    holder: Holder | None = None,
 ) -> ModeResult:
     """Call a function on copies of the arguments on a device, with backward, and return the result on the CPU."""
     placed = Mover(device)(list(arguments))
+    if holder is not None:
+        placed = holder.keep(placed, before.forget if before else lambda t: None)
     outputs = function(*placed)
     gradients: Any = ()
     if grad:
@@ -94,6 +102,10 @@ class Earlier:
     def __init__(self) -> None:
         self._seen: list[tuple[str, torch.Tensor, torch.Tensor]] = []
         self._calls = 0
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Remove an argument that another call gets with other values."""
+        self._seen = [one for one in self._seen if one[1] is not tensor]
 
     def changed(self, placed: Sequence[Any]) -> tuple[str, ...]:
         """Return the names of those whose values are others now, and add the arguments of a new call."""
@@ -148,11 +160,11 @@ def _exported(program: FuzzProgram, arguments: Sequence[Any], device: str) -> Ca
     return torch.export.export(ProgramModule(), tuple(placed), strict=False).module()
 
 
-def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
-    """Return the program's function as a mode runs it."""
+def compiled(program: FuzzProgram, mode: str, holder: Holder) -> Callable[..., Any]:
+    """Return the program's function as a mode runs it; its holder has the inputs that stay."""
     function = program.function("cpu" if mode in CONTROLS.values() else "npu")
     if mode == "eager":
-        return function
+        return holder.bound(function, lambda whole: whole)
     if mode in ("export", "exported"):
         return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
     name = mode
@@ -169,7 +181,10 @@ def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
         options["remove_cat_ops"] = False
     if options is not None and program.grad and "_dynamic" in mode:
         options["reuse_graph_pool_in_same_fx"] = False  # W11 of docs/wheel-faults.md ends every such program otherwise
-    return torch.compile(function, backend=backend, dynamic="_dynamic" in mode, fullgraph=True, options=options)
+    dynamic = None if "_dynamic" in mode and program.setting.automatic else "_dynamic" in mode
+    return holder.bound(
+        function, functools.partial(torch.compile, backend=backend, dynamic=dynamic, fullgraph=True, options=options)
+    )
 
 
 def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]:
@@ -181,12 +196,16 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
             yield 0, transformed(program, device, mode.removesuffix("_cpu"))
         return
     with quiet():
-        function = compiled(program, mode)
+        is_exported = mode in ("export", "exported")
+        holder = Holder(program.setting if not is_exported else Setting(), program.names())
+        function = compiled(program, mode, holder)
         dynamic = mode == "eager" or "_dynamic" in mode
-        grad = program.grad and mode not in ("export", "exported")
         before = Earlier()
         for call in [*_calls(program, dynamic), 0]:
-            yield call, call_once(function, make_arguments(program, call), device, grad, before)
+            with program.setting.mode():
+                arguments, grad = make_arguments(program, call), program.grad and not is_exported
+                result = call_once(function, arguments, device, grad, before, holder)
+            yield call, result
 
 
 def drawn(program: FuzzProgram) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import torch.nn.functional
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.fuzz.operators import FuzzOperator, from_data
+from benchmarks.fuzz.settings import Setting
 
 #: Layouts of an input in memory; arrangements has others.
 LAYOUTS = ("plain", "transposed", "gaps", "offset")
@@ -61,6 +62,8 @@ class FuzzProgram:
     operators: tuple[FuzzOperator, ...] = ()
     #: True if the backward pass computes the values again (activation checkpointing).
     checkpoint: bool = False
+    #: How its calls are made.
+    setting: Setting = Setting()
 
     def names(self) -> list[str]:
         """Return the names of the function's arguments."""
@@ -120,6 +123,7 @@ def from_json(text: str) -> FuzzProgram:
         tuple(data["sizes"]),
         tuple(map(from_data, data["operators"])),
         data["checkpoint"],
+        Setting(**{**data["setting"], "held": tuple(data["setting"]["held"])}),
     )
 
 

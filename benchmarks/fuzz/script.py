@@ -11,9 +11,9 @@ from benchmarks.fuzz.programs import FuzzProgram, make_arguments
 _COMPILED = {
     "eager": "{f}",
     "ge": "torch.compile({f}, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)",
-    "ge_dynamic": "torch.compile({f}, backend=torchair.get_npu_backend(), dynamic=True, fullgraph=True)",
+    "ge_dynamic": "torch.compile({f}, backend=torchair.get_npu_backend(), dynamic=DYNAMIC, fullgraph=True)",
     "npugraph_ex": 'torch.compile({f}, backend="npugraph_ex", dynamic=False, fullgraph=True)',
-    "npugraph_ex_dynamic": 'torch.compile({f}, backend="npugraph_ex", dynamic=True, fullgraph=True)',
+    "npugraph_ex_dynamic": 'torch.compile({f}, backend="npugraph_ex", dynamic=DYNAMIC, fullgraph=True)',
     "jvp": "lambda *xs: torch.func.jvp({f}, xs, tuple(torch.ones_like(x) for x in xs))",
     "vmap": "torch.func.vmap({f})",
 }
@@ -72,6 +72,7 @@ def script(program: FuzzProgram, mode: str) -> str:
         "import torch_npu, torchair",
         "import ascend_graph",
         "from ascend_graph.host import build_operator_package",
+        "from benchmarks.fuzz.settings import Holder, Setting",
         "from benchmarks.operators.trees import Mover",
         "",
     ]
@@ -91,10 +92,13 @@ def script(program: FuzzProgram, mode: str) -> str:
                 continue
             lines.append(f"    {_tensor(value, name) if isinstance(value, torch.Tensor) else f'{name} = {value}'}")
         lines += [f"    return [{names}]", ""]
-    lines.append(f"run = {_COMPILED.get(mode, '{f}').format(f='program')}")
+    lines.append(f"holder = Holder({program.setting!r}, {program.names()!r})")
+    compiled = _COMPILED.get(mode, "{f}").format(f="f").replace("DYNAMIC", str(None if program.setting.automatic else True))
+    lines.append(f"run = holder.bound(program, lambda f: {compiled})")
     for call in range(len(program.sizes)):
         if not program.operators:
             lines.append(f'print("CPU:", program(*arguments_{call}()))')
-        lines.append(f"arguments = Mover('npu')(arguments_{call}())  # with strides and shared memory as they are")
-        lines.append(f'print("{mode}:", run(*arguments), arguments)')
+        lines.append("with holder.setting.mode():")
+        lines.append(f"    arguments = holder.keep(Mover('npu')(arguments_{call}()))  # with strides and shared memory")
+        lines.append(f'    print("{mode}:", run(*arguments), arguments)')
     return "\n".join(lines) + "\n"
