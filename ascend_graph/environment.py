@@ -40,6 +40,10 @@ TRITON_VARIABLE = "ASCEND_GRAPH_TRITON"
 PIPES_VARIABLE = "ASCEND_GRAPH_KERNEL_PIPES"
 
 
+#: Variable that lets operations of kernels in Ascend C go on beyond their buffer, as on a device.
+OVERRUNS_VARIABLE = "ASCEND_GRAPH_KERNEL_OVERRUNS"
+
+
 #: Variable with the time limit of an author's kernel, tiling or shape function, in seconds.
 TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from ascend_graph.compilation.processes import ended_by_signals
 from ascend_graph.environment import (
     BRIDGE_VARIABLE,
+    OVERRUNS_VARIABLE,
     PIPES_VARIABLE,
     PROCESSOR_VARIABLE,
     STRICT_VARIABLE,
@@ -27,8 +28,8 @@ from ascend_graph.host.toolkit import host_environment, host_path
 from ascend_graph.versions import check
 
 #: Usage, then what the options do; a docstring is not there with -OO.
-_HELP = """    python -m ascend_graph.host [--force] [--strict] [--streams] [--pipes] [--opp DIR]… [--npu-arch ARCH]
-                                [--quiet] script.py args…
+_HELP = """    python -m ascend_graph.host [--force] [--strict] [--streams] [--pipes] [--overruns] [--opp DIR]…
+                                [--npu-arch ARCH] [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
     python -m ascend_graph.host [options] ./program args…    (or one that is found on PATH: cmake, bash)
     python -m ascend_graph.host [options] -m module args…
@@ -36,7 +37,7 @@ _HELP = """    python -m ascend_graph.host [--force] [--strict] [--streams] [--p
 
 --strict lets only kernels and copies access device memory; --streams rejects work that does not wait for the stream
 whose results it reads or overwrites; --pipes ends kernels whose pipes do not wait for one another
-(docs/host-runtime.md). --npu-arch dav-3510 emulates an Ascend950 instead of an
+(docs/host-runtime.md); --overruns lets operations go on beyond their buffer, as on a device (docs/ascendc/rules.md). --npu-arch dav-3510 emulates an Ascend950 instead of an
 Atlas A2 (docs/ascendc.md).
 
 The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
@@ -52,7 +53,7 @@ def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[
     npu_arch = None
     rest = list(arguments)
     while rest:
-        if rest[0] in ("--force", "--quiet", "--strict", "--streams", "--pipes"):
+        if rest[0] in ("--force", "--quiet", "--strict", "--streams", "--pipes", "--overruns"):
             flags.add(rest[0])
         elif rest[0] == "--opp" and len(rest) > 1:
             packages.append(rest.pop(1))
@@ -132,9 +133,10 @@ def launch(arguments: list[str]) -> NoReturn:
     # torch_npu's own check, which it imports with itself where the variable is set; 1 asks for record_stream too.
     streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}
     pipes = {PIPES_VARIABLE: "1"} if "--pipes" in flags else {}
+    overruns = {OVERRUNS_VARIABLE: "1"} if "--overruns" in flags else {}
     known = filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
     selected = {"ASCEND_CUSTOM_OPP_PATH": ":".join([*directories, *known])} if packages else {}
-    environment = host_environment({**os.environ, **strict, **streams, **pipes, **selected, **device}, bridge)
+    environment = host_environment({**os.environ, **strict, **streams, **pipes, **overruns, **selected, **device}, bridge)
     if not quiet:
         other = "".join(f" in place of an {name}" for name in device.values())
         print(

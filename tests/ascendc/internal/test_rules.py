@@ -463,6 +463,16 @@ extern "C" __global__ __aicore__ void needs_less(GM_ADDR x) {
     (void)kept;
     ((__gm__ float*)x)[0] = used.GetBufLen() + unused.GetBufLen();
 }
+extern "C" __global__ __aicore__ void goes_on(GM_ADDR x) {
+    TPipe pipe;
+    TBuf<> buffer, next;
+    pipe.InitBuffer(buffer, 32);
+    pipe.InitBuffer(next, 64);
+    auto a = buffer.Get<float>(), b = next.Get<float>();
+    Duplicate(b, 0.0f, 16);
+    Duplicate(a, 3.0f, 16);
+    for (int i = 0; i < 16; ++i) ((__gm__ float*)x)[i] = b.GetValue(i);
+}
 extern "C" __global__ __aicore__ void lingers(GM_ADDR x) {
     GlobalTensor<float> gm;
     gm.SetGlobalBuffer((__gm__ float*)x, 64);
@@ -522,6 +532,40 @@ def test_broken_rule(library: ctypes.CDLL, tools: Toolkit, index: int) -> None:
     x[:] = 0
     assert launch(library, "good", 4, x) == 0, "a launch after a failed one"
     assert x[:4].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["bounds", "index", "offset", "repeats", "gather bounds", "allocator"])
+def test_overruns_go_on_where_they_are_allowed(
+    library: ctypes.CDLL, tools: Toolkit, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    kernel = f"broken{list(BROKEN).index(name)}"
+    tools.seam.ascendcHostAllowOverruns(1)
+    status = launch(library, kernel, 1, np.zeros(64, np.float32))
+    tools.seam.ascendcHostAllowOverruns(-1)
+    assert status == 0, tools.message()
+    said = capfd.readouterr().err
+    used = rf"kernel {kernel}: \w+: .* goes on beyond its buffer of VEC.*kernel\.asc:\d+\]"
+    assert name == "offset" or re.search(used, said), said  # it names a place alone
+    assert launch(library, kernel, 1, np.zeros(64, np.float32)) == 507015
+    assert "--overruns" in tools.message()
+
+
+def test_an_overrun_ends_at_the_end_of_memory(library: ctypes.CDLL, tools: Toolkit) -> None:
+    (number,) = [n for n, (_, rule) in enumerate(BROKEN.values()) if "its buffer of VECIN has 32" in rule]
+    tools.seam.ascendcHostAllowOverruns(1)
+    status = launch(library, f"broken{number}", 1, np.zeros(64, np.float32))
+    tools.seam.ascendcHostAllowOverruns(-1)
+    assert status == 507015
+    assert "--overruns" not in tools.message()
+
+
+def test_an_overrun_is_in_the_next_buffer(library: ctypes.CDLL, tools: Toolkit) -> None:
+    x = np.zeros(64, np.float32)
+    tools.seam.ascendcHostAllowOverruns(1)
+    status = launch(library, "goes_on", 1, x)
+    tools.seam.ascendcHostAllowOverruns(-1)
+    assert status == 0, tools.message()
+    assert x[:9].tolist() == [3.0] * 8 + [0.0]
 
 
 def test_line_is_right(library: ctypes.CDLL, tools: Toolkit) -> None:

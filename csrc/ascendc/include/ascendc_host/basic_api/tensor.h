@@ -168,14 +168,14 @@ class LocalTensor {
         if (__builtin_expect(moved(), 0)) return settled()[offset];
         if (data_ == nullptr) return *this;  // refused where it is used
         const uint64_t bytes = bytes_to<T>(offset, "LocalTensor");
-        if (bytes > rest_) {
+        if (__builtin_expect(bytes > rest_ && !overruns(bytes), 0)) {
             ascendc_host::fail(ascendc_host::format(
-                "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements", offset,
-                position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_))));
+                "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements%s", offset,
+                position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_)), remedy(bytes)));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
-        view.rest_ -= static_cast<uint32_t>(bytes);
+        view.rest_ -= std::min(rest_, static_cast<uint32_t>(bytes));
         view.size_ = size_ > offset ? size_ - offset : 0;
         return view;
     }
@@ -239,11 +239,8 @@ class LocalTensor {
     uint8_t* reach(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale() || moved(), 0)) {
             if (moved()) return settled(where).reach(bytes, api, name, where);
-            if (lingers() && bytes <= rest_) {
-                ascendc_host::warn_once(
-                    ascendc_host::format("kernel %s: %s uses %s after FreeTensor; the next AllocTensor of "
-                                         "its queue may overwrite it",
-                                         ascendc_host::current().kernel, api, name));
+            if (data_ != nullptr && (!stale() || lingers()) && (bytes <= rest_ || overruns(bytes))) {
+                warn(bytes, api, name, where);
                 return data_;
             }
             explain(bytes, api, name, where);
@@ -271,6 +268,37 @@ class LocalTensor {
     // Whether address_ names another memory than data_ lies in.
     bool moved() const {
         return address_.logicPos != static_cast<uint8_t>(position_) || address_.bufferAddr.given;
+    }
+    // Whether the kernel may touch `bytes` from here on, which are beyond the buffer.
+    bool overruns(uint64_t bytes) const {
+        return ascendc_host::overruns_are_allowed && is_in_memory(bytes);
+    }
+    // Whether `bytes` from here on lie in local memory, in this buffer or not.
+    bool is_in_memory(uint64_t bytes) const {
+        const auto memory = memory_of(position_);
+        if (memory == ascendc_host::Memory::count) return false;
+        const uint8_t* const start = ascendc_host::current().memory(memory);
+        const auto from = static_cast<uint64_t>(data_ - start);
+        return from <= memory_bytes(memory) && bytes <= memory_bytes(memory) - from;
+    }
+    const char* remedy(uint64_t bytes) const {
+        return is_in_memory(bytes) ? "; give it more in InitBuffer, or let it go on with --overruns as on a device"
+                                   : "";
+    }
+    // Names a use that a device does not refuse.
+    void warn(uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        const char* const kernel = ascendc_host::current().kernel;
+        if (stale()) {
+            ascendc_host::warn_once(ascendc_host::format(
+                "kernel %s: %s uses %s after FreeTensor; the next AllocTensor of its queue may overwrite it",
+                kernel, api, name));
+        }
+        if (bytes > rest_) {
+            ascendc_host::warn_once(ascendc_host::format(
+                "kernel %s: %s: %s goes on beyond its buffer of %s, in the memory that lies next to it; give "
+                "the buffer more bytes in InitBuffer [%s:%d]",
+                kernel, api, name, position_name(position_), where.file, where.line));
+        }
     }
     // This tensor in the memory that address_ names, at the same offset or the one that it gives.
     LocalTensor settled(Where where = Where("", 0)) const {
@@ -317,8 +345,9 @@ class LocalTensor {
         }
         ascendc_host::fail(
             block, where,
-            ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there", api, name,
-                                 static_cast<unsigned long long>(bytes), position_name(position_), rest_));
+            ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there%s", api, name,
+                                 static_cast<unsigned long long>(bytes), position_name(position_), rest_,
+                                 remedy(bytes)));
     }
 
     uint8_t* data_ = nullptr;

@@ -260,6 +260,10 @@ std::string format(const char* text, ...) __attribute__((format(printf, 1, 2)));
 // Says something on the error stream, once in a process.
 void warn_once(const std::string& text);
 
+// Whether this process lets operations go on beyond their buffer, as a device does: it does not know where a
+// buffer ends. ASCEND_GRAPH_KERNEL_OVERRUNS=1 says so.
+extern bool overruns_are_allowed;
+
 inline Block& enter(const Where& where) {
     Block& block = current();
     block.where = where;
