@@ -29,6 +29,7 @@ from benchmarks.fuzz.modes import Earlier, ModeResult, call_once, cpu_results, p
 from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
 from benchmarks.fuzz.script import script
+from benchmarks.fuzz.settings import OWNERS, Holder, Setting
 from benchmarks.fuzz.workers import overdue, processor_time
 from benchmarks.fuzz.woven import generate_woven
 
@@ -191,6 +192,43 @@ def test_an_argument_of_an_earlier_call_may_not_change() -> None:
 
     results = [call_once(keeping, [torch.ones(2)], "cpu", False, before) for _ in range(2)]
     assert [r.earlier for r in results] == [(), ("argument 0 of call 1",)]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_inputs_that_are_held_stay_the_same_tensors(owner: str, exchanged: bool) -> None:
+    holder = Holder(Setting(("x0",), owner, exchanged), ["x0", "x1"])
+    seen = list[torch.Tensor]()
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        seen.append(x)
+        return x + y
+
+    run = holder.bound(function, lambda inner: inner)
+    for number in range(4):
+        kept = holder.keep([torch.full((2,), float(number)), torch.ones(2)])
+        assert kept[0] is (run(*kept), seen[-1])[1]
+        assert run(*kept).tolist() == [number + 1.0] * 2
+    assert len({*map(id, seen)}) == 1 + exchanged
+
+
+def test_a_program_that_keeps_its_first_tensor_differs_where_inputs_are_exchanged() -> None:
+    made = replace(
+        program(("{0} + 1", ("x0",), ("v0",)), outputs=("v0",)), setting=Setting(("x0",), "caller", exchanged=True)
+    )
+    assert from_json(to_json(made)) == made
+    (expected,) = cpu_results(made)
+    kept = list[torch.Tensor]()
+
+    def keeping(x: torch.Tensor, n: int) -> tuple[torch.Tensor]:
+        kept.append(x)
+        return (kept[0] + 1,)
+
+    holder = Holder(made.setting, made.names())
+    for call in range(3):
+        x, n = make_arguments(made, 0)
+        result = call_once(keeping, [x * (call + 1), n], "cpu", False, holder=holder)
+        assert torch.equal(result.outputs[0], x * (call + 1) + 1) == (call == 0)
 
 
 def test_a_written_argument_is_compared() -> None:

@@ -156,3 +156,53 @@ def test_views_see_a_value_in_pytorchs_order(double: Any, order: str, dynamic: b
                 results.append(given.grad.cpu())
         half = len(results) // 2
         torch.testing.assert_close(results[half:], results[:half])
+
+
+#: Views by their place in memory, of values of four rows and six columns.
+PLACES: dict[str, Callable[[Any, T], T]] = {
+    "of columns": lambda double, x: double(double(x)[:, 2:].as_strided((2, 2), (6, 1), 3)),
+    "at its own offset": lambda double, x: double(double(x)[1:, 2:].as_strided((2, 2), (6, 1))),
+    "of a part": lambda double, x: double(double(x).chunk(2, 1)[1].as_strided((4,), (6,), 4)),
+    "of a computed order": lambda double, x: double((double(x).t() * 2).as_strided((3,), (2,), 5)),
+    "in order again": lambda double, x: double((double(x).t() * 2).t().as_strided((2, 3), (3, 2), 1)),
+    "beyond what is viewed": lambda double, x: double(double(x)[:2].as_strided((3,), (6,), 5)),
+    "of a view of its kind": lambda double, x: double(double(x).as_strided((3, 4), (6, 1), 2).as_strided((2,), (7,), 1)),
+    "with overlap": lambda double, x: double(double(x)[1].as_strided((3, 3), (1, 1), 6)),
+    "of an input": lambda double, x: double(x.as_strided((3,), (6,), 5)),
+}
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "trained"),
+    [(False, False), (True, False), (False, True)],  # TorchAir cannot convert the dynamic gradient of as_strided
+    ids=["static", "dynamic", "trained"],
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_views_by_their_place_in_memory(double: Any, place: str, dynamic: bool, trained: bool) -> None:
+    """GE has what is viewed contiguously, and nothing of the memory around it."""
+
+    def run(x: T) -> T:
+        return PLACES[place](double, x)
+
+    program = ge(run, dynamic)
+    results = []
+    for function, device in ((run, "cpu"), (program, "npu")):
+        given = numbers(4, 6).to(device).requires_grad_(trained)
+        found = function(given)
+        results.append(found.detach().cpu())
+        if trained:
+            (found * numbers(*found.shape).to(device)).sum().backward()
+            assert given.grad is not None
+            results.append(given.grad.cpu())
+    half = len(results) // 2
+    torch.testing.assert_close(results[half:], results[:half])
+
+
+def test_a_place_beyond_an_input_with_strides_is_refused(double: Any) -> None:
+    """It has elements that GE is not given."""
+
+    def run(x: T) -> T:
+        return double(x.as_strided((4,), (6,), 5))
+
+    with pytest.raises(Exception, match=r"expected elements of that tensor, which alone GE has. View the whole"):
+        ge(run, False)(numbers(4, 6).npu()[:, :3])

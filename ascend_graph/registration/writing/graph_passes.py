@@ -26,6 +26,7 @@ from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
     compile_with_returned_views,
 )
+from ascend_graph.registration.conversion.strided_views import view_what_was_computed
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import (
@@ -151,7 +152,7 @@ def _install(compiler: Any, package: str) -> None:
             keep_saved_layouts(ready, _forward_returns(ready.graph))
         if of_registered and _is_gradient(graph.graph):
             ready = _copied(ready)
-            (write_parts_of_copies if captured else keep_order_of_views)(ready.graph)
+            (write_parts_of_copies if captured else _view_as_pytorch)(ready.graph)
             ready.recompile()
         if captured and (registered or _is_gradient(graph.graph)):
             return compile_with_returned_inputs(compile_ready, ready, example_inputs)
@@ -206,6 +207,8 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     copy = _copied(module)
     if captured:
         keep_base_layouts(copy.graph)
+    else:
+        view_what_was_computed(copy.graph)
     for node in [node for node in copy.graph.nodes if is_mutation(node)]:
         # Tensors as they were traced: passes put others in their place, and PyTorch would go on with the offsets of the first ones.
         node.meta.pop("eager_input_vals", None)
@@ -222,6 +225,12 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     copy.graph.lint()
     copy.recompile()
     return copy
+
+
+def _view_as_pytorch(graph: fx.Graph) -> None:
+    """Have a gradient in GE view values in PyTorch's order, and by their place in PyTorch's memory."""
+    view_what_was_computed(graph)
+    keep_order_of_views(graph)
 
 
 def _copied(module: fx.GraphModule) -> fx.GraphModule:
