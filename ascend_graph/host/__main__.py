@@ -136,7 +136,9 @@ def launch(arguments: list[str]) -> NoReturn:
     overruns = {OVERRUNS_VARIABLE: "1"} if "--overruns" in flags else {}
     known = filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
     selected = {"ASCEND_CUSTOM_OPP_PATH": ":".join([*directories, *known])} if packages else {}
-    environment = host_environment({**os.environ, **strict, **streams, **pipes, **overruns, **selected, **device}, bridge)
+    environment = host_environment(
+        {**os.environ, **strict, **streams, **pipes, **overruns, **selected, **device}, bridge
+    )
     if not quiet:
         other = "".join(f" in place of an {name}" for name in device.values())
         print(

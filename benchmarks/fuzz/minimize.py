@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchmarks.fuzz import modes
 from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
-from benchmarks.fuzz.settings import Setting
+from benchmarks.fuzz.settings import PLAIN
 
 Fails = Callable[[FuzzProgram], bool]
 
@@ -124,9 +124,8 @@ def _calls(program: FuzzProgram) -> Iterator[FuzzProgram]:
                     yield replace(program, sizes=(*program.sizes[:index], other, *program.sizes[index + 1 :]))
     if program.checkpoint:
         yield replace(program, checkpoint=False)
-    plain = Setting()
     for field in ("held", "owner", "exchanged", "grad_mode", "automatic"):
-        yield replace(program, setting=replace(program.setting, **{field: getattr(plain, field)}))
+        yield replace(program, setting=replace(program.setting, **{field: getattr(PLAIN, field)}))
     for name in program.setting.held:
         held = tuple(other for other in program.setting.held if other != name)
         yield replace(program, setting=replace(program.setting, held=held))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz.programs import FuzzProgram, make_arguments
-from benchmarks.fuzz.settings import Holder, Setting
+from benchmarks.fuzz.settings import PLAIN, Holder
 from benchmarks.operators.trees import Mover, tensors
 
 #: Transforms of torch.func, and their compositions.
@@ -197,7 +197,7 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
         return
     with quiet():
         is_exported = mode in ("export", "exported")
-        holder = Holder(program.setting if not is_exported else Setting(), program.names())
+        holder = Holder(PLAIN if is_exported else program.setting, program.names())
         function = compiled(program, mode, holder)
         dynamic = mode == "eager" or "_dynamic" in mode
         before = Earlier()

@@ -12,7 +12,7 @@ import torch.nn.functional
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.fuzz.operators import FuzzOperator, from_data
-from benchmarks.fuzz.settings import Setting
+from benchmarks.fuzz.settings import PLAIN, Setting
 
 #: Layouts of an input in memory; arrangements has others.
 LAYOUTS = ("plain", "transposed", "gaps", "offset")
@@ -63,7 +63,7 @@ class FuzzProgram:
     #: True if the backward pass computes the values again (activation checkpointing).
     checkpoint: bool = False
     #: How its calls are made.
-    setting: Setting = Setting()
+    setting: Setting = PLAIN
 
     def names(self) -> list[str]:
         """Return the names of the function's arguments."""

@@ -93,7 +93,9 @@ def script(program: FuzzProgram, mode: str) -> str:
             lines.append(f"    {_tensor(value, name) if isinstance(value, torch.Tensor) else f'{name} = {value}'}")
         lines += [f"    return [{names}]", ""]
     lines.append(f"holder = Holder({program.setting!r}, {program.names()!r})")
-    compiled = _COMPILED.get(mode, "{f}").format(f="f").replace("DYNAMIC", str(None if program.setting.automatic else True))
+    compiled = (
+        _COMPILED.get(mode, "{f}").format(f="f").replace("DYNAMIC", str(None if program.setting.automatic else True))
+    )
     lines.append(f"run = holder.bound(program, lambda f: {compiled})")
     for call in range(len(program.sizes)):
         if not program.operators:

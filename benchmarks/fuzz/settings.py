@@ -44,10 +44,14 @@ class Setting:
         return _MODES[self.grad_mode]()
 
 
+#: The setting of most programs.
+PLAIN = Setting()
+
+
 def drawn_setting(inputs: Sequence[Any], grad: bool, r: Random) -> Setting:
     """Return the setting of a program with these inputs: of two in five another than the default."""
     if r.random() < 0.6:
-        return Setting()
+        return PLAIN
     mode = "" if grad else r.choice(["", "no_grad", "inference"])
     automatic = r.random() < 0.4
     if any(i.alias for i in inputs):

@@ -166,7 +166,9 @@ PLACES: dict[str, Callable[[Any, T], T]] = {
     "of a computed order": lambda double, x: double((double(x).t() * 2).as_strided((3,), (2,), 5)),
     "in order again": lambda double, x: double((double(x).t() * 2).t().as_strided((2, 3), (3, 2), 1)),
     "beyond what is viewed": lambda double, x: double(double(x)[:2].as_strided((3,), (6,), 5)),
-    "of a view of its kind": lambda double, x: double(double(x).as_strided((3, 4), (6, 1), 2).as_strided((2,), (7,), 1)),
+    "of a view of its kind": lambda double, x: double(
+        double(x).as_strided((3, 4), (6, 1), 2).as_strided((2,), (7,), 1)
+    ),
     "with overlap": lambda double, x: double(double(x)[1].as_strided((3, 3), (1, 1), 6)),
     "of an input": lambda double, x: double(x.as_strided((3,), (6,), 5)),
 }

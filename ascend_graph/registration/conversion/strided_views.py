@@ -82,8 +82,4 @@ def _owner(node: fx.Node) -> fx.Node:
 
 def _is_view(whole: Any, part: Any) -> bool:
     tensors = all(isinstance(one, torch.Tensor) and torch._C._has_storage(one) for one in (whole, part))
-    return (
-        tensors
-        and whole.dtype == part.dtype
-        and whole.untyped_storage()._cdata == part.untyped_storage()._cdata
-    )
+    return tensors and whole.dtype == part.dtype and whole.untyped_storage()._cdata == part.untyped_storage()._cdata

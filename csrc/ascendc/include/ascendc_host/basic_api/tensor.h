@@ -170,8 +170,9 @@ class LocalTensor {
         const uint64_t bytes = bytes_to<T>(offset, "LocalTensor");
         if (__builtin_expect(bytes > rest_ && !overruns(bytes), 0)) {
             ascendc_host::fail(ascendc_host::format(
-                "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements%s", offset,
-                position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_)), remedy(bytes)));
+                "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements%s",
+                offset, position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_)),
+                remedy(bytes)));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
@@ -270,9 +271,7 @@ class LocalTensor {
         return address_.logicPos != static_cast<uint8_t>(position_) || address_.bufferAddr.given;
     }
     // Whether the kernel may touch `bytes` from here on, which are beyond the buffer.
-    bool overruns(uint64_t bytes) const {
-        return ascendc_host::overruns_are_allowed && is_in_memory(bytes);
-    }
+    bool overruns(uint64_t bytes) const { return ascendc_host::overruns_are_allowed && is_in_memory(bytes); }
     // Whether `bytes` from here on lie in local memory, in this buffer or not.
     bool is_in_memory(uint64_t bytes) const {
         const auto memory = memory_of(position_);
@@ -282,8 +281,9 @@ class LocalTensor {
         return from <= memory_bytes(memory) && bytes <= memory_bytes(memory) - from;
     }
     const char* remedy(uint64_t bytes) const {
-        return is_in_memory(bytes) ? "; give it more in InitBuffer, or let it go on with --overruns as on a device"
-                                   : "";
+        return is_in_memory(bytes)
+                   ? "; give it more in InitBuffer, or let it go on with --overruns as on a device"
+                   : "";
     }
     // Names a use that a device does not refuse.
     void warn(uint64_t bytes, const char* api, const char* name, const Where& where) const {
@@ -345,9 +345,9 @@ class LocalTensor {
         }
         ascendc_host::fail(
             block, where,
-            ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there%s", api, name,
-                                 static_cast<unsigned long long>(bytes), position_name(position_), rest_,
-                                 remedy(bytes)));
+            ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there%s", api,
+                                 name, static_cast<unsigned long long>(bytes), position_name(position_),
+                                 rest_, remedy(bytes)));
     }
 
     uint8_t* data_ = nullptr;
