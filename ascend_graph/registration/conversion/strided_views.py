@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing.base_layouts import computed, is_contiguous
@@ -37,7 +36,7 @@ def view_what_was_computed(graph: fx.Graph) -> None:
         source: Any = node.args[0]
         owner = _owner(source)
         base = layout_of(owner.meta["val"])
-        if owner is source and is_contiguous(owner.meta["val"]) and statically_known_true(base.offset == 0):
+        if owner is source and is_contiguous(owner.meta["val"]) and _is_known(base.offset == 0):
             continue
         with graph.inserting_before(node):
             made, place = _place(graph, owner, layout_of(node.meta["val"]), node.name)
@@ -59,7 +58,7 @@ def _place(graph: fx.Graph, owner: fx.Node, view: Layout, name: str) -> tuple[fx
         made = graph.call_function(_ATEN.clone.default, (ordered,))
         ordered.meta["val"] = made.meta["val"] = value.permute(order)
         return made, from_the_start
-    place = in_compact(base, view, statically_known_true)
+    place = in_compact(base, view, _is_known)
     if place is None:
         raise StridedViewError(
             f"{name}: as_strided takes elements of size {view.size}, stride {view.stride} and offset {view.offset} from the memory "
@@ -67,6 +66,12 @@ def _place(graph: fx.Graph, owner: fx.Node, view: Layout, name: str) -> tuple[fx
             "GE has. View the whole tensor (x.as_strided(…) where x is contiguous), or take the view outside of the compiled function"
         )
     return owner, place
+
+
+def _is_known(condition: Any) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # of sympy, which takes a while
+
+    return statically_known_true(condition)
 
 
 def _owner(node: fx.Node) -> fx.Node:
