@@ -198,6 +198,7 @@ def test_a_replacement_that_fails_leaves_the_first(define: Define) -> None:
         (RegistrationError, "pass one of them", {"shape": lambda x: x, "meta": lambda x: x}),
         (MetaError, r"has the parameters \(a\): .* write def meta\(x, times\)", {"shape": lambda a: a}),
         (GradientError, "pass a function", {"backward": 3}),
+        (GradientError, "Function is a class; .*Function.backward", {"backward": torch.autograd.Function}),
         (GradientError, "is not an argument", {"backward": torch.ops.aten.mm.default}),
         (SchemaError, "is not a torch operator; pass an overload", {"eager": 3}),
         (SchemaError, "pass the operator, not its name: torch.ops.txn.twice", {"eager": "txn::twice"}),
