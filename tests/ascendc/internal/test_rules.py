@@ -401,7 +401,7 @@ BROKEN = {
     ),
     "tiling": (
         "struct Tiling { int a; }; GET_TILING_DATA_WITH_STRUCT(Tiling, data, nullptr); (void)data;",
-        r"GET_TILING_DATA: the tiling address is null",
+        r"GET_TILING_DATA: the tiling address is null; write the data \(SaveToBuffer\) and their size \(SetDataSize\)",
     ),
     "tiling by its address": (
         "struct Tiling { int a; }; GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, data, nullptr); (void)data;",
