@@ -40,6 +40,12 @@ def header(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_command_is_a_module_too(header: Path) -> None:
+    command = [sys.executable, "-m", "ascend_graph", "show", "AddCustom", "--from", str(header)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout == run("show", "AddCustom", "--from", header).stdout, result.stderr
+
+
 def test_parse_json(header: Path) -> None:
     result = run("parse", header, "--format", "json")
     assert result.exit_code == 0

@@ -125,6 +125,7 @@ ORDER = [
     "pictures",
     "selftest",
     "cli",
+    "__main__",
 ]
 
 

@@ -118,6 +118,11 @@ def gradient_of(
         operator = single_overload(operator)
     if isinstance(operator, torch._ops.OpOverload):
         return _of_operator(backward if hasattr(backward, "binding") else operator, binding, relation, None)
+    if isinstance(backward, type):
+        raise GradientError(
+            f"backward={backward.__qualname__} is a class; pass a function (ctx, *grads), of a torch.autograd.Function "
+            f"{backward.__qualname__}.backward, or the pair ({backward.__qualname__}.backward, setup_context)"
+        )
     if callable(backward):
         return Gradient(gradient_function(backward, binding), f"the function {described(backward)}")
     raise GradientError(

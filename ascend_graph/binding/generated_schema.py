@@ -71,19 +71,6 @@ _GE_NUMBERS = frozenset(map(int, DataType))
 #: Parameters of the functions that get a call's keywords, of PyTorch's fake tensors and vmap, and of TorchAir's converters.
 RULES_OWN = frozenset({"self", "keyset", "meta_outputs"})
 
-#: Reserved words of torch's schema language (most of Python's keywords): such a name gets an underscore.
-_RESERVED = frozenset(keyword.kwlist) - {
-    "async",
-    "await",
-    "except",
-    "finally",
-    "from",
-    "lambda",
-    "nonlocal",
-    "try",
-    "yield",
-}
-
 _PLAIN_STRING = re.compile(r"[A-Za-z0-9_ .,:;/+*=<>()\[\]{}-]*\Z")
 
 
@@ -208,8 +195,8 @@ def _check_name(op_type: str, name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as schemas accept it: a reserved word gets an underscore."""
-    return f"{name}_" if name in _RESERVED else name
+    """Return a name as schemas and graphs, which PyTorch writes in Python, accept it: a keyword gets an underscore."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _unique(op_type: str, name: str, taken: set[str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import keyword
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,6 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
+
+_QUALIFIED = re.compile(r"(?:torch\.ops\.)?(\w+)(?:::|\.)(\w+(?:\.\w+)?)")
 
 
 class SchemaError(AscendGraphError, TypeError):
@@ -185,12 +189,39 @@ def single_overload(op: Any) -> Any:
     if isinstance(op, torch._ops.OpOverload):
         return op
     if not isinstance(op, torch._ops.OpOverloadPacket):
-        raise SchemaError(
-            f"eager={op!r} is not a torch operator; pass an overload, such as torch.ops.npu.npu_swiglu.default, or a packet "
-            "that has one overload, such as torch.ops.npu.npu_swiglu"
-        )
+        raise SchemaError(f"eager={op!r} is not a torch operator; pass {_operator_instead(op)}")
     names = op.overloads()
     if len(names) != 1:
         lines = "\n".join(f"  torch.ops.{op}.{name}: {getattr(op, name)._schema}" for name in names)
         raise SchemaError(f"torch.ops.{op} has {len(names)} overloads; pass one of them:\n{lines}")
     return getattr(op, names[0])
+
+
+def _operator_instead(value: Any) -> str:
+    """Return what to pass instead of a value that is not an operator."""
+    if isinstance(value, str) and (found := _QUALIFIED.fullmatch(value)):
+        return f"the operator, not its name: torch.ops.{found[1]}.{found[2]}"
+    if callable(value):
+        return (
+            "an operator made of the function, which has no schema: by torch.library.custom_op, or "
+            'ascend_graph.define_from_function("mine::name(Tensor x) -> Tensor", function)'
+        )
+    return (
+        "an overload, such as torch.ops.npu.npu_swiglu.default, or a packet that has one overload, such as "
+        "torch.ops.npu.npu_swiglu"
+    )
+
+
+def check_keywords(schema: OpSchema) -> None:
+    """Raise if no graph can contain a call: PyTorch writes graphs as Python source, keyword-only arguments by name.
+
+    Raises:
+        SchemaError: A keyword-only argument is a keyword of Python, or ``self``, a parameter of PyTorch's fake tensors.
+    """
+    for argument in schema.arguments:
+        if argument.kwarg_only and (keyword.iskeyword(argument.name) or argument.name == "self"):
+            raise SchemaError(
+                f"{schema.qualified_name}: no graph can contain the keyword-only argument {argument.name}, because PyTorch "
+                f"writes it into Python source or passes it on by that name. Write {argument.name}_ in the schema, or "
+                "make it positional"
+            )

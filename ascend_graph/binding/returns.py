@@ -166,12 +166,13 @@ class ReturnSearch:
                 )
 
     def without_annotations(self, found: Mapping[int, ReturnSource], in_place: Mapping[int, int]) -> str:
-        """Return the schema without marks on arguments that the prototype does not write."""
+        """Return the schema without marks on arguments that the prototype does not write, and on their returns."""
         kept = {*in_place, *self.passed_in, *(r.argument for r in found.values())}
         text = self.schema.text
         for n, argument in enumerate(self.schema.arguments):
-            if argument.mutated and n not in kept:
-                text = re.sub(rf"\(\w+!(?: -> [^)]*)?\)(?=[\[\]?]* {argument.name}\b)", "", text)
+            mark = re.search(rf"\((\w+)!(?: -> [^)]*)?\)(?=[\[\]?]* {argument.name}\b)", text)
+            if argument.mutated and n not in kept and mark is not None:
+                text = re.sub(rf"\({mark[1]}!(?: -> [^)]*)?\)", "", text)
         return text
 
     def explicit_returns(self, value: Any) -> tuple[Any, ...]:

@@ -108,7 +108,7 @@ def opcheck(
             calls are drawn from the shape relation and the prototype: random sizes, attrs, dtypes, absent inputs, sizes of 0
             and 1. Attrs get the values that prototype, reference, relation and package name; the report lists them.
         reference: The same function in plain PyTorch, for CPU tensors; it may write its arguments as the operator does.
-        checks: The names of the checks to run; all by default.
+        checks: The names of the checks to run, or one name; all by default.
         count: The number of random calls to draw, in addition to the special ones.
         seed: The same seed draws the same calls.
         rtol: The relative tolerance between ways of computing: a number, or numbers by output, by written argument or by dtype,
@@ -242,7 +242,7 @@ def check_names(checks: Iterable[str] | None) -> list[str]:
     known = [*CHECKS, *ALONE]
     if checks is None:
         return known
-    names = list(checks)
+    names = [checks] if isinstance(checks, str) else list(checks)
     strangers = [name for name in names if name not in known]
     if strangers:
         raise SampleError(f"unknown check {', '.join(map(repr, strangers))}; the checks are {', '.join(known)}")

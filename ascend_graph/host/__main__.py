@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NoReturn
 
@@ -87,7 +88,9 @@ def _package_directory(directory: str) -> str:
 def _check_command(command: list[str]) -> None:
     """Reject a command that cannot run, before anything is compiled for it."""
     if command[0] == "-m":
-        if importlib.util.find_spec(command[1].partition(".")[0]) is None:
+        name = command[1].partition(".")[0]
+        # The program has the working directory on its path; the command ascend-graph does not.
+        if importlib.util.find_spec(name) is None and PathFinder.find_spec(name, [str(Path.cwd())]) is None:
             raise HostRuntimeError(f"module {command[1]!r} was not found; install it, or correct its name after -m")
     elif command[0] != "-c" and not Path(command[0]).exists() and _on_path(command[0], host_path(os.environ)) is None:
         raise HostRuntimeError(

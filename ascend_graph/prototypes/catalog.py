@@ -336,4 +336,8 @@ def find_prototype(op_type: str) -> OpPrototype:
     Raises:
         UnknownPrototypeError: no such prototype; the message names those with a similar name.
     """
+    if not isinstance(op_type, str):
+        raise UnknownPrototypeError(
+            f"op_type={op_type!r} must be a string, the name in REG_OP; eager= takes an operator"
+        )
     return process_catalog.find(op_type)

@@ -15,6 +15,7 @@ from ascend_graph.registration.cost import CostModel
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims
 from ascend_graph.registration.request import RegistrationRequest
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.unknown import advice
 
 
@@ -86,7 +87,7 @@ def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[s
     if mentioned <= own:
         return {}
     strangers = sorted(mentioned - set(ge_names.values()) - own)
-    if hint := advice(relation, strangers, sorted({*own, *ge_names.values()})):
+    if hint := advice(relation, strangers, sorted({*own, *ge_names.values(), *CATEGORY})):
         raise BindingError(
             f"{op_type}: the relation {relation} mentions {', '.join(strangers)}; expected dimensions and arguments; "
             f"arguments: {', '.join(sorted(own))}{hint}"

@@ -20,7 +20,7 @@ from ascend_graph.binding.calls.installed import check_function, prototype_diffe
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import dtype_number
 from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError
-from ascend_graph.binding.op_schema import OpSchema, read_schema
+from ascend_graph.binding.op_schema import OpSchema, check_keywords, read_schema
 from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.binding.returns import RETURNS
 from ascend_graph.dispatch.data_sizes import with_data_sizes
@@ -112,7 +112,9 @@ class _Planner:
         schema = request.overload._schema if defined is None else defined.torch_schema
         if self.relation is not None and RETURNS not in (request.arguments or {}):
             self.relation = self.relation.in_order([value.name for value in schema.returns])
-        self.binding = self.bind(read_schema(schema), defined)
+        read = read_schema(schema)
+        check_keywords(read)
+        self.binding = self.bind(read, defined)
         if request.meta is not None:
             arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
             check_signature(self.binding.schema.qualified_name, request.meta, arguments)

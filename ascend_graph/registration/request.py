@@ -169,14 +169,14 @@ def read_request(
         overload,
         prototype,
         relation,
-        dict(arguments or {}),
+        _pairs(op_type, "arguments", arguments),
         function,
         converter,
         backward,
         forward,
         None if samples is None else _read_samples(op_type, samples),
         aclnn,
-        dict(aclnn_arguments or {}),
+        _pairs(op_type, "aclnn_arguments", aclnn_arguments),
         batch=given_batch,
         reduce=given_reduce,
         flops=flops,
@@ -238,7 +238,7 @@ def _shapes(
         if meta is not None:
             raise RegistrationError(f"{subject}: shape= is a function and meta= is given too; pass one of them")
         return None, shape, False
-    relation = parse_relation(shape) if isinstance(shape, str) else shape
+    relation = None if shape is None else parse_relation(shape)
     return (relation, None, True) if meta == "kept" else (relation, meta, False)
 
 
@@ -272,14 +272,12 @@ def _declared(
     """Return the operator of a function, from its declaration or the given schema."""
     if schema is None:
         outputs = () if relation is None else {*relation.outputs} - {*relation.inputs}
-        declared = derive(declaration, rest or None, fixed, outputs)
-    else:
-        if name is not None:
-            raise RegistrationError(
-                f"{function}: name={name!r} and schema={schema!r}: the schema has the name; leave name= out"
-            )
-        declared = _given_schema(declaration, namespace, schema, fixed)
-    return declared
+        return derive(declaration, rest or None, fixed, outputs)
+    if name is not None:
+        raise RegistrationError(
+            f"{function}: name={name!r} and schema={schema!r}: the schema has the name; leave name= out"
+        )
+    return _given_schema(declaration, namespace, schema, fixed)
 
 
 def read_aclnn_request(
@@ -354,12 +352,15 @@ def _check_arguments(function: str, arguments: Mapping[str, Any] | None, op_type
         )
 
 
+def _pairs(subject: str, name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise RegistrationError(f"{subject}: {name}={given!r} must be a mapping. Write {name}={{'argument': 'input'}}")
+    return dict(given or {})
+
+
 def _fixed(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return ``aclnn_arguments=`` with GE's numbers for dtypes."""
-    return {
-        key: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
-        for key, value in (arguments or {}).items()
-    }
+    return {k: int(ge_dtype(v)) if isinstance(v, torch.dtype) else v for k, v in (arguments or {}).items()}
 
 
 def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments: Mapping[str, Any]) -> Declared:
@@ -394,7 +395,6 @@ def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any
                 kept.append((tuple(args), dict(kwargs)))
             case _:
                 raise RegistrationError(
-                    f"{op_type}: samples[{n}] is {type(sample).__name__}; expected (args, kwargs), such as ((x, y), "
-                    f"{{}})"
+                    f"{op_type}: samples[{n}] is {type(sample).__name__}; expected (args, kwargs), such as ((x, y), {{}})"
                 )
     return tuple(kept)

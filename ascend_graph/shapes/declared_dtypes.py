@@ -40,7 +40,7 @@ def complete_relation(prototype: OpPrototype, relation: str | Relation, source: 
         >>> print(complete_relation(parse_text(norm).prototypes[0], "x[*b, d] -> y[*b, d], rstd[*b]"))
         x[*b, d] -> y[*b, d], rstd[*b]: float32
     """
-    parsed = parse_relation(relation) if isinstance(relation, str) else relation
+    parsed = parse_relation(relation)
     outputs = {p.name: p for p in prototype.outputs}
     if not outputs.keys() & set(parsed.outputs) and len(outputs) == len(parsed.outputs):
         outputs = dict(zip(parsed.outputs, prototype.outputs, strict=True))

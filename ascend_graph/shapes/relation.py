@@ -24,6 +24,7 @@ from ascend_graph.shapes.syntax import (
     Index,
     Itself,
     Like,
+    Literal,
     Name,
     Size,
     Tensor,
@@ -210,12 +211,11 @@ def _input(shape: Any, dtype: Any) -> Any:
     return TensorSpec(shape, dtype)
 
 
-@lru_cache(maxsize=4096)
-def parse_relation(text: str) -> Relation:
-    """Parse a shape relation; docs/shapes.md describes the language.
+def parse_relation(text: str | Relation) -> Relation:
+    """Parse a shape relation; docs/shapes.md describes the language. A relation that is parsed already is returned.
 
     Raises:
-        RelationError: The text does not follow the grammar, or the use of a name cannot mean anything.
+        RelationError: The value is not a text. The text does not follow the grammar, or the use of a name cannot mean anything.
 
     >>> parse_relation("x[n] -> y[n")
     Traceback (most recent call last):
@@ -224,6 +224,15 @@ def parse_relation(text: str) -> Relation:
       x[n] -> y[n
                  ^
     """
+    if isinstance(text, Relation):
+        return text
+    if not isinstance(text, str):
+        raise RelationError(f'a shape relation must be a text, got {text!r}. Write "x[m, k], w[k, n] -> y[m, n]"')
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Relation:
     inputs, outputs, clauses = parse(text)
     relation = Relation(inputs, outputs, clauses, text)
     _check(relation)
@@ -320,6 +329,12 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
         if isinstance(item, Ellipsis_):
             continue
         value = item.value.name if isinstance(item.value, Index) else item.value
+        if isinstance(value, Literal) and str(value).startswith("-"):
+            raise RelationError(
+                f"input {tensor.name}: a dimension must be at least 0, got {value}; write a name, n, or _ for any size",
+                relation.source,
+                tensor.at,
+            )
         if isinstance(item, DimensionGroup):
             if isinstance(value, GroupPart):  # another input has the whole group
                 continue

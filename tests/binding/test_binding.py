@@ -134,6 +134,12 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
             "names an output twice",
         ),
         ("(Tensor(a!) x) -> ()", ["INPUT(x, F)"], {}, "writes x, but no output of Op holds its new value"),
+        (
+            "(Tensor(a!) x, Tensor w) -> Tensor(a!)",
+            ["INPUT(x, F)", "INPUT(w, F)", Y],
+            {"->": "y"},
+            r"write: binding::op\(Tensor x, Tensor w\) -> Tensor\n",
+        ),
         # What GE rewrites comes before or after its other outputs: both occur.
         (
             "(Tensor x, Tensor cache) -> (Tensor, Tensor)",

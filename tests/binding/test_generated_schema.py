@@ -114,12 +114,15 @@ def test_every_prototype_of_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_that_schemas_keep_for_themselves() -> None:
     text = """REG_OP(Assert).INPUT(else, TensorType({DT_FLOAT})).INPUT(x, TensorType({DT_FLOAT}))
-        .OUTPUT(in, TensorType({DT_FLOAT})).ATTR(is, Int, 1).OP_END_FACTORY_REG(Assert)"""
+        .OUTPUT(in, TensorType({DT_FLOAT})).ATTR(is, Int, 1).ATTR(lambda, Float, 1.0).OP_END_FACTORY_REG(Assert)"""
     prototype = parse_text(text).prototypes[0]
-    assert str(operator_schema(prototype)) == "assert_op(Tensor else_, Tensor x, *, int is_=1) -> Tensor in_"
+    assert (
+        str(operator_schema(prototype))
+        == "assert_op(Tensor else_, Tensor x, *, int is_=1, float lambda_=1.0) -> Tensor in_"
+    )
     schema = torch._C.parse_schema(f"ascend::{operator_schema(prototype)}")
     binding = bind(read_schema(schema), prototype, own=operator_schema(prototype))
-    assert binding.argument_names() == {"else_": "else", "x": "x", "is_": "is"}
+    assert binding.argument_names() == {"else_": "else", "x": "x", "is_": "is", "lambda_": "lambda"}
 
 
 def test_an_attr_with_the_name_of_inputs_gets_one_of_its_own() -> None:

@@ -601,7 +601,7 @@ def test_given_samples_and_operators_that_nobody_registered() -> None:
         given = [(torch.ones(3),), Sample((torch.ones(2),), {"times": 3})]
         report = opcheck(op, given, reference=lambda x, times=2: x * times, checks=["arguments", "reference", "layout"])
         assert [o.calls for o in report.outcomes] == [2, 2, 2]
-        assert opcheck("chk_plain::twice", given, checks=["repeats"]).ok
+        assert opcheck("chk_plain::twice", given, checks="repeats").ok
         with pytest.raises(SampleError, match="not registered with ascend_graph.*give samples="):
             opcheck(op)
         with pytest.raises(SampleError, match="unknown check 'meta_'; the checks are runs, waits, arguments"):

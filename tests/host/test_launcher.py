@@ -43,6 +43,13 @@ def test_runs_modules_and_code_and_passes_the_exit_status() -> None:
     assert launch("-m", "json.tool", "--help").stdout.startswith("usage:")
 
 
+def test_the_command_finds_modules_of_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("print(__name__)\n")
+    command = [str(Path(sys.executable).with_name("ascend-graph")), "run", "--quiet", "-m", "beside"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=outside(), cwd=tmp_path)
+    assert result.stdout == "__main__\n", result.stderr
+
+
 def test_a_program_is_the_one_that_its_own_path_has_first(tmp_path: Path) -> None:
     """A program finds its files by the PATH that it runs with; one of the same name on the caller's PATH is not
     meant."""

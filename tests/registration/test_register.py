@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from ascend_graph.registration import (
     SchemaError,
     make_converter,
 )
+from ascend_graph.shapes import RelationError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -196,8 +198,18 @@ def test_a_replacement_that_fails_leaves_the_first(define: Define) -> None:
         (RegistrationError, "pass one of them", {"shape": lambda x: x, "meta": lambda x: x}),
         (MetaError, r"has the parameters \(a\): .* write def meta\(x, times\)", {"shape": lambda a: a}),
         (GradientError, "pass a function", {"backward": 3}),
+        (GradientError, "Function is a class; .*Function.backward", {"backward": torch.autograd.Function}),
         (GradientError, "is not an argument", {"backward": torch.ops.aten.mm.default}),
-        (SchemaError, "is not a torch operator", {"eager": 3}),
+        (SchemaError, "is not a torch operator; pass an overload", {"eager": 3}),
+        (SchemaError, "pass the operator, not its name: torch.ops.txn.twice", {"eager": "txn::twice"}),
+        (SchemaError, "an operator made of the function, .*define_from_function", {"eager": lambda a: a}),
+        (SchemaError, "an operator made of the function", {"eager": functools.partial(torch.mul, 2)}),
+        (SchemaError, "an operator made of the function", {"eager": torch.nn.ReLU().forward}),
+        (LookupError, "op_type=3 must be a string, the name in REG_OP", {"op_type": 3}),
+        (RelationError, r"a shape relation must be a text, got \['a\[n\]'\]", {"shape": ["a[n]"]}),
+        (RelationError, "a dimension must be at least 0, got -1; write a name", {"shape": "x[-1] -> y[-1]"}),
+        (BindingError, "Did you mean float32", {"shape": "x[n] -> y[n]: float33"}),
+        (RegistrationError, r"arguments=\['a'\] must be a mapping", {"arguments": ["a"]}),
         (SchemaError, "overloads; pass one of them", {"eager": torch.ops.aten.add}),
     ],
 )

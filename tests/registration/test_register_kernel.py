@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import ascend_graph
 from ascend_graph import register_kernel
 from ascend_graph.checks.kinds.graph_checks import compile_for_ge_once
-from ascend_graph.registration import BindingError, MetaError, RegisteredOp, RegistrationError
+from ascend_graph.registration import BindingError, MetaError, RegisteredOp, RegistrationError, SchemaError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -217,6 +217,16 @@ def test_what_registering_refuses_and_keeps(ops: Any) -> None:
     with pytest.raises(RegistrationError, match=r"batch= of kernel_tests::scale: .* keyword-only tensors \(w\); make"):
         register_kernel(eager=ops.scale, shape="x[*s, d], w[d] -> y[*s, d]", batch=("*s",))
     register_kernel(eager=ops.scale, shape="x[*s, d], w[d] -> y[*s, d]")
+
+
+@pytest.mark.parametrize("name", ["lambda", "from", "self"])
+def test_a_keyword_that_no_graph_can_contain_is_refused(name: str) -> None:
+    operator = ascend_graph.define_from_function(
+        f"kernel_keywords::by_{name}(Tensor x, *, float {name}=1.0) -> Tensor", lambda x, **attrs: x * 2
+    )
+    with pytest.raises(SchemaError, match=f"keyword-only argument {name}, .* Write {name}_ in the schema, or make it"):
+        register_kernel(eager=operator, shape="x[*s] -> y[*s]")
+    assert not any("kernel_keywords" in str(op) for op in ascend_graph.registered_ops())
 
 
 ALIASING = {

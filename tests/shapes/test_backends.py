@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.form import Op
 from ascend_graph.shapes.lowering import expression_types, expressions
 from ascend_graph.shapes.lowering.statements import _Lowering
+from ascend_graph.shapes.relation import _parsed
 from benchmarks import _relations as differential
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -51,11 +51,11 @@ def test_a_fault_of_what_all_back_ends_share_is_found(monkeypatch: pytest.Monkey
     else:
         monkeypatch.setattr(_Lowering, "default_dtype", lambda self, _: self.dtype_of(self.inputs[-1]))
     report = differential.RelationReport()
-    parse_relation.cache_clear()  # relations keep what they were lowered to
+    _parsed.cache_clear()  # relations keep what they were lowered to
     try:
         differential.compare_reading(report, differential.cases(28, 150), calls=8)
     finally:
-        parse_relation.cache_clear()
+        _parsed.cache_clear()
     assert report.differences
 
 

@@ -722,6 +722,9 @@ void fail(const std::string& block, const Where& where, const std::string& rule)
 void fail(const Block& block, const Where& where, const std::string& rule) {
     fail(name_of(block), where, rule);
 }
+void fail_waiting(const Block& block, const Where& where, const std::string& rule) {
+    violate(name_of(block), where, rule, aicore_timeout);
+}
 void fail(const std::string& rule) {
     const Block& block = current();
     fail(block, block.where, rule);

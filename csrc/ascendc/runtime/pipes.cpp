@@ -20,13 +20,20 @@ namespace {
 constexpr uint64_t cell_bytes = 32;
 constexpr size_t pipes = static_cast<size_t>(Pipe::count);
 constexpr const char* pipe_names[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
-constexpr int vector_core_timeout = 507014;
 
 size_t number(Pipe pipe) { return static_cast<size_t>(pipe); }
 
 bool begins(const char* text, const char* with) { return std::strncmp(text, with, std::strlen(with)) == 0; }
 bool is_any(const char* text, std::initializer_list<const char*> all) {
     return std::any_of(all.begin(), all.end(), [&](const char* one) { return std::strcmp(text, one) == 0; });
+}
+
+[[noreturn]] void fail_wait(const Block& block, Pipe from, Pipe to, uint64_t key, const Where& where) {
+    fail_waiting(
+        block, where,
+        format("WaitFlag<HardEvent::%s_%s>(%llu): nothing set the flag (on the device this waits for "
+               "ever); call SetFlag with the same event and number first",
+               pipe_name(from), pipe_name(to), static_cast<unsigned long long>(key)));
 }
 
 // The names that arguments of the API have.
@@ -131,7 +138,7 @@ class PipeOrder {
     }
     void wait(Pipe from, Pipe to, uint64_t key, const Where& where) {
         auto& set = flags_[{from, to, key}];
-        if (set.empty()) fail_wait(from, to, key, where);
+        if (set.empty()) fail_wait(block_, from, to, key, where);
         merge(known_[number(to)], set.front().known);
         set.pop_front();
     }
@@ -381,19 +388,6 @@ class PipeOrder {
                    block_.kernel, pipe_name(from), pipe_name(to), static_cast<unsigned long long>(key),
                    where.file, where.line, before.file, before.line));
     }
-    [[noreturn]] void fail_wait(Pipe from, Pipe to, uint64_t key, const Where& where) const {
-        try {
-            fail(block_, where,
-                 format("WaitFlag<HardEvent::%s_%s>(%llu): nothing set the flag (on the device this waits "
-                        "for ever); call "
-                        "SetFlag with the same event and number first",
-                        pipe_name(from), pipe_name(to), static_cast<unsigned long long>(key)));
-        } catch (Violation& violation) {
-            violation.code = vector_core_timeout;
-            throw;
-        }
-    }
-
     Block& block_;
     Clocks issued_{};
     std::array<Clocks, pipes> known_{};
@@ -455,10 +449,21 @@ void touch(const void* begin, uint64_t bytes, const char* api, const char* name,
     if (block.pipes != nullptr) block.pipes->use(static_cast<const uint8_t*>(begin), bytes, api, name, where);
 }
 void set_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where) {
-    if (const auto& pipes = current().pipes) pipes->set(from, to, key, where);
+    Block& block = current();
+    if (key < most_events) {
+        uint8_t& set = block.flags[number(from)][number(to)][key];
+        set = static_cast<uint8_t>(std::min(set + 1, 255));
+    }
+    if (block.pipes != nullptr) block.pipes->set(from, to, key, where);
 }
 void wait_pipe_flag(Pipe from, Pipe to, uint64_t key, const Where& where) {
-    if (const auto& pipes = current().pipes) pipes->wait(from, to, key, where);
+    Block& block = current();
+    if (key < most_events) {
+        uint8_t& set = block.flags[number(from)][number(to)][key];
+        if (set == 0) fail_wait(block, from, to, key, where);
+        --set;
+    }
+    if (block.pipes != nullptr) block.pipes->wait(from, to, key, where);
 }
 void wait_for_all_pipes() {
     if (const auto& pipes = current().pipes) pipes->wait_for_all();

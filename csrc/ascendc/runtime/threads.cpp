@@ -185,10 +185,11 @@ class Threads {
             context->state = State::ready;
         }
         if (ended_ > 0) {
-            fail(ascendc_host::current(), one->where,
-                 format("asc_syncthreads waits for ever: thread %u waits, and %u of %u threads have ended "
-                        "without it; let every thread call it",
-                        one->thread, ended_, total_));
+            fail_waiting(
+                ascendc_host::current(), one->where,
+                format("asc_syncthreads waits for ever: thread %u waits, and %u of %u threads have ended "
+                       "without it; let every thread call it",
+                       one->thread, ended_, total_));
         }
     }
     void check_same(const Context& a, const Context& b, const char* whose) const {

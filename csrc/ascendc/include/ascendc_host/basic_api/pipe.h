@@ -220,7 +220,7 @@ class TQueBind {
             pipes.take(buffer, where);
             return buffer;
         }
-        ascendc_host::fail(
+        ascendc_host::fail_waiting(
             block, where,
             ascendc_host::format("%s: all %zu buffers of queue %s are in use (on the device this waits for "
                                  "ever); free one with FreeTensor first",
@@ -254,7 +254,7 @@ class TQueBind {
         ascendc_host::Block& block = ascendc_host::enter(where);
         ascendc_host::Queue& queue = state("DeQue", where);
         if (queue.enqueued.empty()) {
-            ascendc_host::fail(
+            ascendc_host::fail_waiting(
                 block, where,
                 ascendc_host::format(
                     "DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",

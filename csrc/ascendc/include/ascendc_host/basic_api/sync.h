@@ -133,13 +133,11 @@ inline void check_event(const char* api, int64_t id, const Where& where) {
 }
 inline void set_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
     check_event("SetFlag", id, where);
-    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
-        ascendc_host::set_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
+    ascendc_host::set_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
 }
 inline void wait_flag(pipe_t from, pipe_t to, int64_t id, const Where& where) {
     check_event("WaitFlag", id, where);
-    if (__builtin_expect(ascendc_host::pipes_are_checked, 0))
-        ascendc_host::wait_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
+    ascendc_host::wait_pipe_flag(pipe_of(from), pipe_of(to), static_cast<uint64_t>(id), where);
 }
 inline void barrier(pipe_t pipe) {
     if (__builtin_expect(!ascendc_host::pipes_are_checked, 1)) return;

@@ -11,13 +11,20 @@ template <typename Tiling>
 __tiling_data_ptr__ Tiling* find_tiling(const void* tiling, const Where& where) {
     static_assert(std::is_trivially_copyable<Tiling>::value, "tiling data is copied as bytes");
     const auto& block = ascendc_host::enter(where);
-    if (tiling == nullptr) ascendc_host::fail(block, where, "GET_TILING_DATA: the tiling address is null");
+    if (tiling == nullptr) {
+        ascendc_host::fail(
+            block, where,
+            "GET_TILING_DATA: the tiling address is null; write the data (SaveToBuffer) and their size "
+            "(SetDataSize) in the tiling function, or pass their address at the launch");
+    }
     const size_t rest = ascendc_host::allocation_rest(tiling);
     if (rest < sizeof(Tiling)) {
         ascendc_host::fail(
             block, where,
-            ascendc_host::format("GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu",
-                                 sizeof(Tiling), rest));
+            ascendc_host::format(
+                "GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu; let the tiling "
+                "function write the same structure, and SetDataSize say all of it",
+                sizeof(Tiling), rest));
     }
     return static_cast<__tiling_data_ptr__ Tiling*>(tiling);
 }

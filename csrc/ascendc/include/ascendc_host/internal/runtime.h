@@ -214,6 +214,7 @@ class Block {
     std::string beyond;                         // the last TBuf that InitBuffer had no memory for
     std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
     std::shared_ptr<PipeOrder> pipes;           // where their order is checked
+    uint8_t flags[7][7][8] = {};                // that SetFlag set between two pipes, by number
     bool syncs_by_hand = false;                 // --cce-auto-sync=off: the compiler adds no waits
 
     // GetBlockIdx: on a vector core of a group the vector cores are counted.
@@ -256,6 +257,8 @@ struct Violation {
 
 [[noreturn]] void fail(const Block& block, const Where& where, const std::string& rule);
 [[noreturn]] void fail(const std::string& rule);
+// The same of a wait that nothing ends: the error is that of a time limit.
+[[noreturn]] void fail_waiting(const Block& block, const Where& where, const std::string& rule);
 std::string format(const char* text, ...) __attribute__((format(printf, 1, 2)));
 // Says something on the error stream, once in a process.
 void warn_once(const std::string& text);
