@@ -18,6 +18,7 @@ from torch import fx
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
+from ascend_graph.registration.conversion.captured_objects import check_objects
 from ascend_graph.registration.conversion.input_offsets import with_traced_offsets
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
@@ -140,6 +141,7 @@ def _install(compiler: Any, package: str) -> None:
             (check_input_sizes if captured else check_written_inputs)(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if captured and registered:
+            check_objects(graph.graph)
             compile_ready = functools.partial(_compile_at_offsets, compile_ready)
         if registered and not _is_gradient(graph.graph):
             give_views_their_layout(ready.graph, captured=captured)
