@@ -9,10 +9,16 @@ import pytest
 import torch
 
 import ascend_graph
+from ascend_graph.checks.kinds.graph_checks import compile_for_ge_once
 
 opaque = pytest.importorskip("torch._library.opaque_object", reason="this torch has no opaque types")
 if not hasattr(opaque, "OpaqueBase"):
     pytest.skip("this torch has no classes of opaque types", allow_module_level=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ge_first() -> None:
+    compile_for_ge_once()
 
 
 class Scale(opaque.OpaqueBase):  # type: ignore[misc]
