@@ -57,3 +57,14 @@ def test_a_capture_refuses_an_object(scaled: Any, dynamic: bool) -> None:
     run = torch.compile(lambda x, by: scaled(x, by) + 1, backend="npugraph_ex", dynamic=dynamic, fullgraph=True)
     with pytest.raises(Exception, match=r"scaled.*takes .*, an object, .* first call; expected tensors and numbers"):
         run(torch.ones(2).npu(), Scale(3.0))
+
+
+@pytest.mark.xfail(strict=True, reason="operators that take an object, in docs/wheel-faults.md")
+def test_operators_of_torch_library_alone_get_the_object_of_the_call() -> None:
+    library = torch.library.Library("captured_objects_alone", "DEF")
+    library.define(f"scaled(Tensor x, {opaque.get_opaque_type_name(Scale)} by) -> Tensor")
+    library.impl("scaled", lambda x, by: x * by.factor, "PrivateUse1")
+    torch.library.register_fake("captured_objects_alone::scaled", lambda x, by: torch.empty_like(x), lib=library)
+    operator = torch.ops.captured_objects_alone.scaled.default
+    run = torch.compile(lambda x, by: operator(x, by) + 1, backend="npugraph_ex", fullgraph=True)
+    assert [run(torch.ones(2).npu(), Scale(factor)).tolist() for factor in (3.0, 5.0)] == [[4, 4], [6, 6]]
