@@ -39,7 +39,7 @@ from ascend_graph.autograd.kernel import autograd_kernel
 from ascend_graph.autograd.no_gradient import refused_backward
 from ascend_graph.autograd.saved_call import SavedCall, given_back
 from ascend_graph.binding.bound import Binding
-from ascend_graph.binding.op_schema import OpSchema, read_schema, single_overload
+from ascend_graph.binding.op_schema import OpSchema, read_schema, single_overload, unwrapped
 from ascend_graph.shapes import Relation
 from ascend_graph.versions import override_kernel
 
@@ -113,7 +113,7 @@ def gradient_of(
     if isinstance(backward, str):
         wiring = parse_wiring(backward)
         return _of_operator(_found(wiring.operator, schema, find), binding, relation, wiring)
-    operator = getattr(backward, "overload", backward)
+    operator = unwrapped(getattr(backward, "overload", backward))
     if isinstance(operator, torch._ops.OpOverloadPacket):
         operator = single_overload(operator)
     if isinstance(operator, torch._ops.OpOverload):

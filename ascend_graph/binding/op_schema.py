@@ -172,8 +172,15 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
+def unwrapped(op: Any) -> Any:
+    """Return the ``OpOverload`` of what ``torch.library.custom_op`` returned, and anything else as it is."""
+    from torch._library.custom_ops import CustomOpDef
+
+    return op._opoverload if isinstance(op, CustomOpDef) else op
+
+
 def single_overload(op: Any) -> Any:
-    """Return the ``OpOverload`` of an overload, or of a packet that has exactly one.
+    """Return the ``OpOverload`` of an overload, of a packet that has exactly one, or of an operator of ``torch.library.custom_op``.
 
     Raises:
         SchemaError: It is neither, or the packet has several overloads.
@@ -186,6 +193,7 @@ def single_overload(op: Any) -> Any:
     """
     import torch
 
+    op = unwrapped(op)
     if isinstance(op, torch._ops.OpOverload):
         return op
     if not isinstance(op, torch._ops.OpOverloadPacket):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.binding.op_schema import single_overload, unwrapped
 from ascend_graph.checks.advice import excluding
 from ascend_graph.checks.calls.assumed import assume_shapes
 from ascend_graph.checks.calls.attr_values import coverage, known_values
@@ -256,6 +256,7 @@ def _operator(op: Any) -> tuple[Any, RegisteredOp | None]:
     if isinstance(op, str) and "::" in op:
         namespace, _, name = op.partition("::")
         op = getattr(getattr(torch.ops, namespace), name, None)
+    op = unwrapped(op)
     if isinstance(op, torch._ops.OpOverloadPacket):
         op = single_overload(op)
     if not isinstance(op, torch._ops.OpOverload):

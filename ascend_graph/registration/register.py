@@ -60,7 +60,7 @@ def register_op(
 
     Args:
         op_type: The op type of a prototype that is loaded (:func:`ascend_graph.load_prototypes`) or installed.
-        eager: The torch operator: an overload, or a packet that has one. Without it ``torch.ops.ascend.<snake_case>`` is
+        eager: The torch operator: an overload, a packet that has one, or what ``custom_op`` returned. Without it ``torch.ops.ascend.<snake_case>`` is
             defined from the prototype and calls ``aclnn<OpType>`` on NPU tensors.
         shape: The shape relation, in the prototype's names or in the schema's, or a callable as for ``meta``. Without it,
             in this order: a meta function that exists is kept; outputs that are inputs need none; a relation that
@@ -255,7 +255,7 @@ def register_kernel(
     and the transaction are those of :func:`register_op`.
 
     Args:
-        eager: The torch operator: an overload, or a packet that has one.
+        eager: The torch operator: an overload, a packet that has one, or what ``torch.library.custom_op`` returned.
         shape: The shape relation of the returns, in the schema's names, or a callable as for ``meta``; ``"->"`` if nothing is
             returned. Without it: see :func:`register_op`.
         meta: A meta function, as ``torch.library.register_fake`` takes; ``"kept"`` keeps the one that ``eager`` has.

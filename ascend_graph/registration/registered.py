@@ -11,7 +11,7 @@ import torch
 
 from ascend_graph.binding import AclnnCall
 from ascend_graph.binding.bound import Binding
-from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.binding.op_schema import single_overload, unwrapped
 from ascend_graph.dispatch.calls import ChangeLock
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.torchair import ConverterFunction, ConverterHandle
@@ -161,6 +161,7 @@ def registered_by(load: Callable[[], Any]) -> tuple[Any, tuple[RegisteredOp, ...
 
 def find_registered(operator: Any) -> RegisteredOp | None:
     """Find the registration of a torch operator, of a name such as ``npu::npu_swiglu``, or of an op type, or None."""
+    operator = unwrapped(operator)
     if isinstance(operator, torch._ops.OpOverloadPacket):
         operator = single_overload(operator)
     name = operator.name() if isinstance(operator, torch._ops.OpOverload) else operator

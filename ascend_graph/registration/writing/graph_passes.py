@@ -18,6 +18,8 @@ from torch import fx
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
+from ascend_graph.registration.conversion.captured_objects import check_objects
+from ascend_graph.registration.conversion.host_inputs import host_inputs, with_same_host_inputs
 from ascend_graph.registration.conversion.input_offsets import with_traced_offsets
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
@@ -141,7 +143,8 @@ def _install(compiler: Any, package: str) -> None:
             (check_input_sizes if captured else check_written_inputs)(graph.graph)
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if captured and registered:
-            compile_ready = functools.partial(_compile_at_offsets, compile_ready)
+            check_objects(graph.graph)
+            compile_ready = functools.partial(_compile_captured, compile_ready)
         if registered and not _is_gradient(graph.graph):
             give_views_their_layout(ready.graph, captured=captured)
         if captured and registered:
@@ -170,10 +173,10 @@ def _install(compiler: Any, package: str) -> None:
     setattr(compiler, _ENTRY, call)
 
 
-def _compile_at_offsets(compile_graph: Any, module: fx.GraphModule, inputs: Any) -> Any:
-    """Compile a graph for captures, which takes the inputs that it writes at any offset."""
-    offsets = placed_inputs(module.graph)
-    return with_traced_offsets(compile_graph(module, inputs), offsets)
+def _compile_captured(compile_graph: Any, module: fx.GraphModule, inputs: Any) -> Any:
+    """Compile a graph for captures, which takes the inputs that it writes at any offset, and those on the CPU unchanged."""
+    offsets, on_host = placed_inputs(module.graph), host_inputs(module.graph)
+    return with_same_host_inputs(with_traced_offsets(compile_graph(module, inputs), offsets), on_host)
 
 
 def has_registered(graph: fx.Graph) -> bool:
