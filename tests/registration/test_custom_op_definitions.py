@@ -1,4 +1,4 @@
-"""What ``torch.library.custom_op`` returns, in the place of a torch operator, as torch.library's own functions take it."""
+"""What ``torch.library.custom_op`` returns, in the place of a torch operator, as in torch.library's functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers on the CPU that operators read in captures: a replay goes on with what they read when the graph was captured."""
+"""Buffers on the CPU that operators read in captures: a replay goes on with what they read at first."""
 
 from __future__ import annotations
 
