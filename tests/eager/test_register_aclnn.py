@@ -279,7 +279,7 @@ def derived(parameters: str, name: str = "aclnnFoo") -> str:
         ),
         (
             "const aclTensor *x, int64_t lambda, double eps = 1e-5, aclTensorList *out = nullptr",
-            "foo(Tensor x, int lambda, *, float eps=1e-05) -> Tensor[] out",
+            "foo(Tensor x, int lambda_, *, float eps=1e-05) -> Tensor[] out",
         ),
         ("int64_t n, int64_t m, aclTensor *out", "foo(int n, int m, Tensor(a!) out) -> ()"),
         ("const aclTensorList *xsOptional, aclTensor *out", "foo(Tensor[]? xs, Tensor(a!) out) -> ()"),

@@ -307,7 +307,7 @@ def test_attrs_have_names_that_rules_of_calls_leave_free(package: Path) -> None:
         print(torch.vmap(lambda x: op(x, **attrs))(torch.ones(1, 1).npu()).tolist())
 
         library = torch.library.Library("names", "DEF")
-        library.define("rules(Tensor x, *, int self=1, int keyset=1, int meta_outputs=1) -> Tensor")
+        library.define("rules(Tensor x, *, int keyset=1, int meta_outputs=1, int self_=1) -> Tensor")
         library.impl("rules", lambda x, **attrs: x, "PrivateUse1")
         try:
             ascend_graph.register_op("NamesOfRules", eager=torch.ops.names.rules, shape="x[*s] -> y[*s]")

@@ -280,7 +280,7 @@ FAILURES = {
     "no blocks": "561002: Faulty: the tiling function set no number of blocks (SetBlockDim)",
     "too much": "561002: Faulty: the tiling function made 100 bytes of tiling data; their buffer has 8",
     "too little": (
-        "507015: kernel faulty, block 0 of 1: GET_TILING_DATA: the tiling structure has 8 bytes, its memory 4 ["
+        "507015: kernel faulty, block 0 of 1: GET_TILING_DATA: the tiling structure has 8 bytes, its memory 4;"
     ),
     "key": "507015: kernel faulty, block 0 of 1: tiling key 7 is not one of the kernel's; it asks for 0, 1",
     "unaligned": "507015: kernel faulty, block 0 of 1: DataCopy: unaligned copy: 3 elements of 4 bytes are 12 bytes",
