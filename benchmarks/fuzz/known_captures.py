@@ -21,6 +21,7 @@ from benchmarks.fuzz.controls import (
 from benchmarks.fuzz.faults import SINE, SLICE, Case, KnownFault, as_strided, case
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine
+from benchmarks.fuzz.settings import Setting
 
 _REAL = "AssertionError: Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. Found in aten.where.self(FakeTensor(..., device='npu:0', size=(2,), dtype=torch.bool), tensor(0., device='npu:0', size=())"
 _CONSTANT = re.compile(re.escape(_REAL[:118]) + r".*[\[( ]tensor\(", re.DOTALL)
@@ -131,6 +132,26 @@ def _empty_output(program: FuzzProgram, finding: FuzzFinding) -> bool:
     if finding.mode != "npugraph_ex_dynamic" or says is None or filled == program or is_right(program, finding.mode):
         return False
     return is_right(filled, finding.mode)
+
+
+def _exchanged_buffer(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a graph returns a view of a module's buffer that it writes, and is captured for another tensor in its place.
+
+    The same program is right where the buffer stays.
+    """
+    says = re.match(r"RuntimeError: Expected allocated_pointer != definitely_stale_pointers", finding.message)
+    captures = finding.mode in ("npugraph_ex", "npugraph_ex_dynamic") and program.setting.owner == "module"
+    kept = replace(program, setting=replace(program.setting, exchanged=False))
+    if not captures or says is None or kept == program or calls_operators(program) or is_right(program, finding.mode):
+        return False
+    return is_right(kept, finding.mode)
+
+
+def _exchanged_case(exchanged: bool) -> Case:
+    nodes = (ProgramLine("{0}.flatten()", ("x0",), ("v0",)), ProgramLine("{0}.zero_()", ("x0",)))
+    program, finding = case("npugraph_ex", _STALE, *nodes, outputs=("v0",))
+    inputs = (replace(program.inputs[0], sizes=("a", 3)),)
+    return replace(program, inputs=inputs, setting=Setting(("x0",), "module", exchanged), sizes=({"a": 1},)), finding
 
 
 def _empty_case(size: int) -> Case:
@@ -310,6 +331,12 @@ def _parts_case(grad: bool) -> Case:
 
 
 CAPTURE_FAULTS: tuple[KnownFault, ...] = (
+    KnownFault(
+        "view-of-exchanged-buffer",
+        _exchanged_buffer,
+        lambda: _exchanged_case(exchanged=True),
+        lambda: _exchanged_case(exchanged=False),
+    ),
     KnownFault(
         "real-constant-in-gradient",
         _real_constant,
