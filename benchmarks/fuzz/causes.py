@@ -34,6 +34,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"it writes two arguments that may share memory, .* parts of one tensor", "two written parts of a tensor with another bit or dtype, which may overlap"),
     (r"and is a view of a tensor with sizes .*, in which GE has no such view", "a written view of an input that GE cannot express"),
     (r"one in memory, which GE holds apart", "an input that ATen writes and whose elements share memory, next to registered operators"),
+    (r"as_strided with storage_offset= sees its memory from the start|as_strided takes elements of size .* which alone GE has", "as_strided next to registered operators, of elements that the graph is not given"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
 

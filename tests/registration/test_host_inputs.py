@@ -10,7 +10,7 @@ import torch
 
 import ascend_graph
 from ascend_graph.checks.kinds.graph_checks import compile_for_ge_once
-from ascend_graph.registration.conversion.host_inputs import HostInputError, with_same_host_inputs
+from ascend_graph.registration.conversion.host_inputs import HostInputError, SameHostInputs
 
 # TorchAir warns where a graph is captured for a second address.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -71,7 +71,7 @@ def test_a_pinned_buffer_is_copied_anew_in_every_replay(model: Any) -> None:
 
 def test_a_buffer_that_is_not_a_number_stays_the_same() -> None:
     given = torch.tensor([1.0, float("nan")])
-    run = with_same_host_inputs(lambda x: x[0].item(), {0: "x"})
+    run = SameHostInputs(lambda x: x[0].item(), {0: "x"})
     assert (run(given), run(given)) == (1, 1)
     with pytest.raises(HostInputError, match=r"size \[1\]"):
         run(given[:1])

@@ -15,7 +15,7 @@ from writing_operators import assert_as_eager, captured, ge
 
 import ascend_graph
 from ascend_graph.host.kernels import host_kernel
-from ascend_graph.registration.conversion.lazy_inputs import _PlainInputs, with_plain_inputs
+from ascend_graph.registration.conversion.lazy_inputs import PlainInputs, with_plain_inputs
 
 T = torch.Tensor
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("compiled_anew")]
@@ -122,7 +122,7 @@ def test_graphs_without_lazy_inputs_are_called_as_they_are() -> None:
     for name, value in (("x", COMPLEX), ("y", COMPLEX.conj())):
         graph.placeholder(name).meta["val"] = value
     compiled = with_plain_inputs(graph, torch.neg, registered=True)
-    assert isinstance(compiled, _PlainInputs)
+    assert isinstance(compiled, PlainInputs)
     assert compiled.__name__ == "neg"
     assert with_plain_inputs(graph, torch.neg, registered=False) is torch.neg
 

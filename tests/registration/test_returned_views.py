@@ -10,7 +10,7 @@ import pytest
 import torch
 import torchair
 from torch.utils._pytree import tree_leaves
-from writing_operators import ge, numbers
+from writing_operators import captured, ge, numbers
 
 import ascend_graph
 from ascend_graph.host.kernels import host_kernel
@@ -122,6 +122,21 @@ def test_a_compiled_program_that_is_kept_returns_views(double: Any, tmp_path: Pa
             torch.testing.assert_close(part.cpu(), numbers(rows, 3)[rows // 2 :] * 2)
 
 
+def _agrees(run: Callable[[T], T], program: Callable[[T], T], trained: bool, rows: int, columns: int) -> None:
+    """Compare a program's result, and its gradient, with those of the function on the CPU."""
+    results = []
+    for function, device in ((run, "cpu"), (program, "npu")):
+        given = numbers(rows, columns).to(device).requires_grad_(trained)
+        found = function(given)
+        results.append(found.detach().cpu())
+        if trained:
+            (found * numbers(*found.shape).to(device)).sum().backward()
+            assert given.grad is not None
+            results.append(given.grad.cpu())
+    half = len(results) // 2
+    torch.testing.assert_close(results[half:], results[:half])
+
+
 #: Values that are computed in the order of their columns, and seen row by row.
 ORDERS: dict[str, Callable[[Any, T], T]] = {
     "computed before": lambda double, x: double((x.t() * 2).t().view(-1)),
@@ -145,17 +160,7 @@ def test_views_see_a_value_in_pytorchs_order(double: Any, order: str, dynamic: b
 
     program = ge(run, dynamic)
     for rows, columns in [(4, 6), (6, 2) if dynamic else (4, 6)]:
-        results = []
-        for function, device in ((run, "cpu"), (program, "npu")):
-            given = numbers(rows, columns).to(device).requires_grad_(trained)
-            found = function(given)
-            results.append(found.detach().cpu())
-            if trained:
-                (found * numbers(*found.shape).to(device)).sum().backward()
-                assert given.grad is not None
-                results.append(given.grad.cpu())
-        half = len(results) // 2
-        torch.testing.assert_close(results[half:], results[:half])
+        _agrees(run, program, trained, rows, columns)
 
 
 #: Views by their place in memory, of values of four rows and six columns.
@@ -186,18 +191,29 @@ def test_views_by_their_place_in_memory(double: Any, place: str, dynamic: bool, 
     def run(x: T) -> T:
         return PLACES[place](double, x)
 
+    _agrees(run, ge(run, dynamic), trained, 4, 6)
+
+
+class _Ordered(torch.autograd.Function):
+    """The values themselves; the gradient of twice them, computed column by column and seen row by row."""
+
+    @staticmethod
+    def forward(ctx: Any, x: T) -> T:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, grad: T) -> T:
+        return (grad.t() * 2).as_strided(grad.shape, (grad.shape[1], 1))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_gradient_views_by_place(double: Any, dynamic: bool) -> None:
+    def run(x: T) -> T:
+        return double(_Ordered.apply(x))
+
     program = ge(run, dynamic)
-    results = []
-    for function, device in ((run, "cpu"), (program, "npu")):
-        given = numbers(4, 6).to(device).requires_grad_(trained)
-        found = function(given)
-        results.append(found.detach().cpu())
-        if trained:
-            (found * numbers(*found.shape).to(device)).sum().backward()
-            assert given.grad is not None
-            results.append(given.grad.cpu())
-    half = len(results) // 2
-    torch.testing.assert_close(results[half:], results[:half])
+    for rows, columns in [(4, 6), (5, 3) if dynamic else (4, 6)]:
+        _agrees(run, program, True, rows, columns)
 
 
 def test_a_place_beyond_an_input_with_strides_is_refused(double: Any) -> None:
@@ -208,3 +224,34 @@ def test_a_place_beyond_an_input_with_strides_is_refused(double: Any) -> None:
 
     with pytest.raises(Exception, match=r"expected elements of that tensor, which alone GE has. View the whole"):
         ge(run, False)(numbers(4, 6).npu()[:, :3])
+
+
+@pytest.mark.parametrize("compiled", [ge, captured], ids=["ge", "npugraph_ex"])
+def test_a_given_offset_counts_from_the_start_of_the_memory(double: Any, compiled: Any) -> None:
+    """There an input that begins elsewhere has other elements; without an offset it has its own."""
+
+    def given(x: T) -> T:
+        return double(x.as_strided((2,), (1,), 1))
+
+    def own(x: T) -> T:
+        return double(x.as_strided((2,), (2,)))
+
+    memory = numbers(24).npu()
+    program = compiled(own, False)
+    for start in (12, 6, 0):
+        torch.testing.assert_close(program(memory[start : start + 6]).cpu(), own(memory.cpu()[start : start + 6]))
+    program = compiled(given, False)
+    torch.testing.assert_close(program(memory[:6]).cpu(), given(memory.cpu()[:6]))
+    with pytest.raises(Exception, match=r"sees its memory from the start, and it begins at element 12; expected 0"):
+        program(memory[12:18])
+
+
+def test_a_written_view_at_a_given_offset_is_refused(double: Any) -> None:
+    """PyTorch writes to the tensor's own memory in a graph, and to that of the whole elsewhere."""
+
+    def run(x: T) -> T:
+        x.as_strided((2,), (1,), 1).mul_(2)
+        return double(x)
+
+    with pytest.raises(Exception, match=r"and it begins at element 12; expected 0, where the graph has it"):
+        ge(run, False)(numbers(24).npu()[12:18])

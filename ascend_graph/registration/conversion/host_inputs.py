@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.conversion.wrapped_graph import WrappedGraph
 
 
 class HostInputError(AscendGraphError):
@@ -42,16 +43,17 @@ def _crosses(node: fx.Node) -> bool:
     return node.target in _COPIES and not all(map(_on_host, (node, *node.all_input_nodes)))
 
 
-def with_same_host_inputs(compiled: Any, inputs: Mapping[int, str]) -> Any:
-    """Return a compiled graph that refuses a call where an input on the CPU changed in place; the same one if there are none."""
-    return _SameHostInputs(compiled, inputs) if inputs else compiled
+class SameHostInputs(WrappedGraph):
+    """Compiled graph that refuses a call where an input on the CPU changed in place since the first call with its address.
 
-
-class _SameHostInputs:
-    """Compiled graph whose inputs on the CPU keep the values that they had in the first call with their address."""
+    Args:
+        compiled: A graph.
+        inputs: The names of these inputs, by their position.
+    """
 
     def __init__(self, compiled: Any, inputs: Mapping[int, str]) -> None:
-        self._compiled, self._inputs = compiled, inputs
+        super().__init__(compiled, dict(inputs))
+        self._inputs = inputs
         self._first: dict[tuple[int, int], torch.Tensor] = {}
 
     def __call__(self, *inputs: Any) -> Any:
@@ -65,21 +67,6 @@ class _SameHostInputs:
                     "capture go on with; expected the same values in every call. Keep it on the NPU, or pass the numbers as arguments"
                 )
         return self._compiled(*inputs)
-
-    def get_code(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the program that TorchAir keeps of the graph (``cache_compile``), which refuses such calls, too."""
-        code = self._compiled.get_code(*args, **kwargs)
-        if not isinstance(code, str):
-            return code
-        return f"""{code}
-from {__name__} import with_same_host_inputs
-kernel = with_same_host_inputs(kernel, {dict(self._inputs)})
-"""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_compiled":  # of a copy that is being made
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

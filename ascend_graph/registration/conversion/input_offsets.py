@@ -11,22 +11,20 @@ from typing import Any
 
 import torch
 
+from ascend_graph.registration.conversion.wrapped_graph import WrappedGraph
 
-def with_traced_offsets(compiled: Any, offsets: Mapping[int, int]) -> Any:
-    """Return a compiled graph that takes inputs at any offset; the same one if ``offsets`` is empty.
+
+class AtTracedOffsets(WrappedGraph):
+    """Compiled graph that is called with other tensors of the same elements, whose offsets are those of the trace.
 
     Args:
         compiled: A graph.
         offsets: The offsets of the trace, in elements, by the position of the input.
     """
-    return _AtOffsets(compiled, offsets) if offsets else compiled
-
-
-class _AtOffsets:
-    """Compiled graph that is called with other tensors of the same elements, whose offsets are those of the trace."""
 
     def __init__(self, compiled: Any, offsets: Mapping[int, int]) -> None:
-        self._compiled, self._offsets = compiled, offsets
+        super().__init__(compiled, dict(offsets))
+        self._offsets = offsets
 
     def __call__(self, *inputs: Any) -> Any:
         given = list(inputs)
@@ -34,21 +32,6 @@ class _AtOffsets:
             if inputs[n].storage_offset() != offset:
                 given[n] = _at_offset(inputs[n], offset)
         return self._compiled(*given)
-
-    def get_code(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the program that TorchAir keeps of the graph (``cache_compile``), which takes such inputs, too."""
-        code = self._compiled.get_code(*args, **kwargs)
-        if not isinstance(code, str):
-            return code
-        return f"""{code}
-from {__name__} import with_traced_offsets
-kernel = with_traced_offsets(kernel, {dict(self._offsets)})
-"""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_compiled":  # of a copy that is being made
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
 
 
 def _at_offset(tensor: torch.Tensor, offset: int) -> torch.Tensor:

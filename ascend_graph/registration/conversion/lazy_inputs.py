@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ascend_graph.registration.conversion.wrapped_graph import WrappedGraph
+
 
 def is_lazy(value: Any) -> bool:
     """Return whether a tensor's memory does not have its values."""
@@ -40,7 +42,7 @@ def with_plain_inputs(graph: fx.Graph, compiled: Any, *, registered: bool) -> An
     if not places:
         return compiled
     written = {node.args[0] for node in graph.nodes if node.target is torch.ops.aten.copy_.default}
-    return _PlainInputs(compiled, places, frozenset(n for n in places if inputs[n] in written))
+    return PlainInputs(compiled, places, frozenset(n for n in places if inputs[n] in written))
 
 
 def _traces_zero_tensors() -> bool:
@@ -52,11 +54,12 @@ def _traces_zero_tensors() -> bool:
     return any(tensor._is_zerotensor() for tensor in traced)
 
 
-class _PlainInputs:
+class PlainInputs(WrappedGraph):
     """Compiled graph that is called with plain copies of its lazy inputs, which are written back."""
 
     def __init__(self, compiled: Any, places: list[int], written: frozenset[int]) -> None:
-        self._compiled, self._places, self._written = compiled, places, written
+        super().__init__(compiled, places, written)
+        self._places, self._written = places, written
 
     def __call__(self, *inputs: Any) -> Any:
         # TorchAir copies others to contiguous memory itself, by operators that see the bit.
@@ -70,9 +73,6 @@ class _PlainInputs:
         for n in self._written.intersection(lazy):
             inputs[n].copy_(given[n])
         return results
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._compiled, name)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.conversion.wrapped_graph import WrappedGraph
 
 
 class DevicesError(AscendGraphError):
@@ -37,22 +38,18 @@ def on_its_device(graph: fx.Graph, compiled: Any) -> Any:
     return _OnDevice(compiled, found[0]) if found else compiled
 
 
-class _OnDevice:
+class _OnDevice(WrappedGraph):
     """Compiled graph that is called with one device in force."""
 
     def __init__(self, compiled: Any, index: int) -> None:
-        self._compiled, self._index = compiled, index
+        super().__init__(compiled)  # a kept program may be loaded for another device
+        self._index = index
 
     def __call__(self, *args: Any) -> Any:
         if torch.npu.current_device() == self._index:  # type: ignore[attr-defined]
             return self._compiled(*args)
         with torch.npu.device(self._index):  # type: ignore[attr-defined]
             return self._compiled(*args)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_compiled":  # of a copy that is being made
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
 
 
 def _devices(value: Any) -> list[torch.device]:

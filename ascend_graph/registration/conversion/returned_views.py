@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from ascend_graph.registration.conversion.lazy_inputs import may_be_lazy
+from ascend_graph.registration.conversion.wrapped_graph import WrappedGraph
 
 
 def compile_with_returned_inputs(
@@ -97,7 +98,7 @@ def _compile_without(
     return _WithReturnedViews(compiled, given, made, positions, [*inside, *outside])
 
 
-class _WithReturnedViews:
+class _WithReturnedViews(WrappedGraph):
     """Compiled graph whose results that are views of inputs, or of other results, are made at each call.
 
     Attributes:
@@ -109,7 +110,8 @@ class _WithReturnedViews:
     def __init__(
         self, compiled: Any, given: Sequence[int], made: fx.GraphModule, bases: Sequence[int], places: list[int]
     ) -> None:
-        self._compiled, self._given, self._bases, self._places = compiled, list(given), list(bases), places
+        super().__init__(compiled)
+        self._given, self._bases, self._places = list(given), list(bases), places
         self._graph, self._make = made.graph, made.forward
 
     def __call__(self, *inputs: Any) -> list[Any]:
@@ -131,9 +133,6 @@ def kernel(*inputs):
     results = [*results, *_make(None, *inputs, *[results[n] for n in {self._bases}])]
     return [results[n] for n in {_in_order(self._places, range(len(self._places)))}]
 """
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._compiled, name)
 
 
 def _in_order(places: Sequence[int], values: Sequence[Any]) -> list[Any]:

@@ -232,7 +232,7 @@ def computed(graph: fx.Graph, value: Any, owner: fx.Node) -> Any:
     expression = value.node.expr
     if lacking := [str(symbol) for symbol in expression.free_symbols if symbol not in inputs]:
         raise LayoutError(
-            f"{owner.name}: an operator writes to this tensor, and its strides or the places of its parts have the symbols {', '.join(lacking)}, "
+            f"{owner.name}: its strides, or the places of its parts, which the graph goes by, have the symbols {', '.join(lacking)}, "
             "which are not among the inputs; expected contiguous inputs, or fixed sizes. Pass .contiguous(), or compile with dynamic=False"
         )
     known = set(graph.nodes)

@@ -19,8 +19,8 @@ from torch import fx
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.import_patches import patch_modules
 from ascend_graph.registration.conversion.captured_objects import check_objects
-from ascend_graph.registration.conversion.host_inputs import host_inputs, with_same_host_inputs
-from ascend_graph.registration.conversion.input_offsets import with_traced_offsets
+from ascend_graph.registration.conversion.host_inputs import SameHostInputs, host_inputs
+from ascend_graph.registration.conversion.input_offsets import AtTracedOffsets
 from ascend_graph.registration.conversion.lazy_inputs import with_plain_inputs
 from ascend_graph.registration.conversion.one_device import on_its_device
 from ascend_graph.registration.conversion.reordered_views import keep_order_of_views
@@ -28,7 +28,7 @@ from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
     compile_with_returned_views,
 )
-from ascend_graph.registration.conversion.strided_views import view_what_was_computed
+from ascend_graph.registration.conversion.strided_views import AtGivenOffsets, given_offsets, view_what_was_computed
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import (
@@ -128,16 +128,15 @@ def _install(compiler: Any, package: str) -> None:
 
     @functools.wraps(original)
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
-        compiled = compile_graph(self, graph, example_inputs)
-        return (
-            on_its_device(graph.graph, compiled)
-            if has_registered(graph.graph) or _is_gradient(graph.graph)
-            else compiled
-        )
-
-    def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
+        registered, gradient = has_registered(graph.graph), _is_gradient(graph.graph)
+        offsets = given_offsets(graph.graph, captured=captured) if registered and not gradient else {}
+        compiled = compile_graph(self, graph, example_inputs, captured)
+        compiled = AtGivenOffsets(compiled, offsets) if offsets else compiled
+        return on_its_device(graph.graph, compiled) if registered or gradient else compiled
+
+    def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any, captured: bool) -> Any:
         registered, of_registered = has_registered(graph.graph), _of_registered(graph.graph)
         if registered:
             (check_input_sizes if captured else check_written_inputs)(graph.graph)
@@ -176,7 +175,9 @@ def _install(compiler: Any, package: str) -> None:
 def _compile_captured(compile_graph: Any, module: fx.GraphModule, inputs: Any) -> Any:
     """Compile a graph for captures, which takes the inputs that it writes at any offset, and those on the CPU unchanged."""
     offsets, on_host = placed_inputs(module.graph), host_inputs(module.graph)
-    return with_same_host_inputs(with_traced_offsets(compile_graph(module, inputs), offsets), on_host)
+    compiled = compile_graph(module, inputs)
+    compiled = AtTracedOffsets(compiled, offsets) if offsets else compiled
+    return SameHostInputs(compiled, on_host) if on_host else compiled
 
 
 def has_registered(graph: fx.Graph) -> bool:
