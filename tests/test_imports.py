@@ -91,6 +91,7 @@ def test_former_names_are_imported_with_a_warning(name: str) -> None:
 #: ones are read without torch; what they import of it, functions import that are given something of torch's.
 WITHOUT = [
     "errors",
+    "signatures",
     "former_names",
     "lazy",
     "tables",

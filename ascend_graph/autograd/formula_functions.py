@@ -11,6 +11,7 @@ from ascend_graph.autograd.formulas import Formula, separate
 from ascend_graph.autograd.saved_call import SavedCall, given_back, has_keywords
 from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import OpSchema
+from ascend_graph.signatures import misfit
 
 Function = Callable[..., Any]
 
@@ -139,23 +140,14 @@ def _taking_tangents(function: Function, schema: OpSchema, keywords: Sequence[st
     positional = [argument for argument in schema.arguments if not argument.kwarg_only]
     tensors = [n for n, argument in enumerate(positional) if argument.is_tensor]
     every, alone = [f"{a.name}_tangent" for a in positional], [f"{positional[n].name}_tangent" for n in tensors]
-    if _binds(function, every, keywords):
+    if misfit(function, ["ctx", *every], keywords) is None:
         return function
-    if not _binds(function, alone, keywords):
-        _check_takes(function, schema, "the tangent", alone, keywords=keywords)
+    _check_takes(function, schema, "the tangent", alone, keywords=keywords)
 
     def of_tensors(ctx: Any, *tangents: Any, **values: Any) -> Any:
         return function(ctx, *(tangents[n] for n in tensors), **values)
 
     return of_tensors
-
-
-def _binds(function: Function, values: Sequence[str], keywords: Iterable[str]) -> bool:
-    try:
-        inspect.signature(function).bind("ctx", *values, **dict.fromkeys(keywords))
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _check_setup(setup: Function, schema: OpSchema) -> None:
@@ -167,19 +159,13 @@ def _check_takes(
     function: Any, schema: OpSchema, what: str, values: Sequence[str] | None, *, keywords: Iterable[str] = ()
 ) -> None:
     """Raise unless the function can be called with ``ctx`` and ``values``, or by keyword alone."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return  # of C: it does not say
     positional = [] if values is None else ["ctx", *values]
-    try:
-        signature.bind(*positional, **dict.fromkeys(keywords))
-    except TypeError as error:
+    if why := misfit(function, positional, keywords):
         wanted = f"({', '.join(positional or sorted(keywords))})"
         raise GradientError(
-            f"{what} of {schema.qualified_name}, {described(function)}, has the signature {signature}: {error}; it is "
+            f"{what} of {schema.qualified_name}, {described(function)}, has the signature {why}; it is "
             f"called with {wanted}"
-        ) from None
+        )
 
 
 def _keyword_only(function: Any) -> list[str]:

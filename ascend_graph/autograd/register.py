@@ -119,10 +119,7 @@ def gradient_of(
     if isinstance(operator, torch._ops.OpOverload):
         return _of_operator(backward if hasattr(backward, "binding") else operator, binding, relation, None)
     if isinstance(backward, type):
-        raise GradientError(
-            f"backward={backward.__qualname__} is a class; pass a function (ctx, *grads), of a torch.autograd.Function "
-            f"{backward.__qualname__}.backward, or the pair ({backward.__qualname__}.backward, setup_context)"
-        )
+        raise _is_a_class("backward", backward, "(ctx, *grads)", "backward")
     if callable(backward):
         return Gradient(gradient_function(backward, binding), f"the function {described(backward)}")
     raise GradientError(
@@ -150,6 +147,8 @@ def tangent_of(forward: Any, binding: Binding) -> Gradient:
     _check_differentiable(schema, "forward=")
     if is_pair(forward):
         return Gradient(tangent_pair(forward, schema), f"the function {described(forward[0])}")
+    if isinstance(forward, type):
+        raise _is_a_class("forward", forward, "(ctx, *tangents)", "jvp")
     is_operator = isinstance(forward, torch._ops.OpOverload | torch._ops.OpOverloadPacket) or hasattr(
         forward, "overload"
     )
@@ -157,6 +156,14 @@ def tangent_of(forward: Any, binding: Binding) -> Gradient:
         return Gradient(tangent_function(forward, binding), f"the function {described(forward)}")
     raise GradientError(
         f"forward={forward!r} of {schema.qualified_name}: expected a function (ctx, *tangents), or a pair (function, setup_context)"
+    )
+
+
+def _is_a_class(what: str, given: type, signature: str, method: str) -> GradientError:
+    name = given.__qualname__
+    return GradientError(
+        f"{what}={name} is a class; pass a function {signature}, of a torch.autograd.Function {name}.{method}, or the pair "
+        f"({name}.{method}, setup_context)"
     )
 
 

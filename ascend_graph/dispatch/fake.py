@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from torch.utils._pytree import tree_map_only
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.fitting import MetaError
 from ascend_graph.dispatch.meta import MetaFunction
+from ascend_graph.signatures import misfit
 from ascend_graph.versions import fake_kernels, override_kernel, register_fake
 
 
@@ -113,20 +113,14 @@ def check_signature(name: str, function: MetaFunction, arguments: Sequence[tuple
             ...
         ascend_graph.dispatch.fitting.MetaError: my::norm: the meta function has the parameters (x): got an unexpected ...
     """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return
     positional = [argument for argument, by_keyword in arguments if not by_keyword]
     keywords = [argument for argument, by_keyword in arguments if by_keyword]
-    try:
-        signature.bind(*positional, **dict.fromkeys(keywords))
-    except TypeError as error:
+    if why := misfit(function, positional, keywords):
         wanted = ", ".join([*positional, *(["*"] if keywords else []), *keywords])
         raise MetaError(
-            f"{name}: the meta function has the parameters {signature}: {error}; it is called with the schema's arguments, "
+            f"{name}: the meta function has the parameters {why}; it is called with the schema's arguments, "
             f"so write def meta({wanted}): …"
-        ) from None
+        )
 
 
 def register_meta(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import re
 import sys
 from collections.abc import Callable
@@ -18,7 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.signatures import misfit, parameter_names
 
 ConverterFunction = Callable[..., Any]
 
@@ -182,6 +183,24 @@ def _missing(error: BaseException) -> ConverterError:
     )
 
 
+def check_converter(converter: ConverterFunction, schema: OpSchema) -> None:
+    """Refuse a converter that does not take what a node always has: the schema's arguments without a default.
+
+    Raises:
+        ConverterError: A call with them, and with ``meta_outputs`` where it has that parameter, does not fit its parameters.
+    """
+    needed = [argument for argument in schema.arguments if not argument.has_default]
+    keywords = [argument.name for argument in needed if argument.kwarg_only]
+    outputs = [name for name in ("meta_outputs",) if name in parameter_names(converter)]
+    why = misfit(converter, [argument.name for argument in needed if not argument.kwarg_only], [*keywords, *outputs])
+    if why:
+        wanted = ", ".join([*(argument.name for argument in schema.arguments), "meta_outputs=None"])
+        raise ConverterError(
+            f"{schema.qualified_name}: the converter has the parameters {why}; it is called with the schema's arguments, "
+            f"so write def converter({wanted}): …"
+        )
+
+
 def _held(overload: Any) -> Any:
     """Return the converter on an overload, or None; a refusal is not one."""
     held = getattr(overload, "_ge_converter", None)
@@ -223,7 +242,7 @@ def _deferred(converter: ConverterFunction) -> ConverterFunction:
 
     # What the binding makes says so itself; looking at a signature takes longer than all else here.
     if not hasattr(converter, "require_meta"):
-        convert.require_meta = "meta_outputs" in inspect.signature(converter).parameters  # type: ignore[attr-defined]
+        convert.require_meta = "meta_outputs" in parameter_names(converter)  # type: ignore[attr-defined]
     return convert
 
 

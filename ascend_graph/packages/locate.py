@@ -37,6 +37,10 @@ def locate_package(place: str | Path) -> Path:
         ...
     ascend_graph.packages.locate.PackageNotFound: 'no_such_vendor': not an operator package; expected a directory with ...
     """
+    if not isinstance(place, str | os.PathLike):
+        raise PackageNotFound(
+            f"{place!r}: not a name or a path; expected a directory with {_parts()}, or the name of a package"
+        )
     text = os.fspath(place)
     directory = Path(text).expanduser()
     if directory.is_dir():

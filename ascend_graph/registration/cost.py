@@ -96,6 +96,8 @@ class CostModel:
 
 
 def _counted(operator: str, relation: Relation, formula: str, schema: torch.FunctionSchema) -> Relation:
+    if not str(formula).strip():
+        raise FlopsError(f"{operator}: flops={formula!r} is empty; write a formula over {relation}, or leave it out")
     inputs = ", ".join(map(str, relation.input_tensors))
     clauses = f" where {', '.join(map(str, relation.clauses))}" if relation.clauses else ""
     try:

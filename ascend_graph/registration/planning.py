@@ -30,6 +30,7 @@ from ascend_graph.dispatch.meta_dtypes import GeNumber
 from ascend_graph.dispatch.torchair import (
     ConverterFunction,
     ConverterHandle,
+    check_converter,
     existing_converter,
     refuse_in_graphs,
     register_converter,
@@ -118,6 +119,8 @@ class _Planner:
         if request.meta is not None:
             arguments = [(a.name, a.kwarg_only) for a in self.binding.schema.arguments]
             check_signature(self.binding.schema.qualified_name, request.meta, arguments)
+        if request.converter is not None:
+            check_converter(request.converter, self.binding.schema)
         warn_of_effects(request, self.binding.schema)
         if defined is None:
             self.plan_meta()

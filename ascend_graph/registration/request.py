@@ -119,8 +119,10 @@ def _check_functions(
 ) -> None:
     """Raise if a function is not callable, or if aclnn arguments are given for an operator with its own kernel."""
     for name, function in (("meta", meta), ("converter", converter)):
-        if function is not None and not callable(function):
-            raise RegistrationError(f"{op_type}: {name}={function!r} must be a function")
+        if function is not None and (not callable(function) or isinstance(function, type)):
+            raise RegistrationError(
+                f"{op_type}: {name}={function!r} must be a function; pass one, not a class or its name"
+            )
     if overload is not None and (aclnn is not None or aclnn_arguments):
         raise RegistrationError(
             f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
@@ -255,6 +257,8 @@ def _loops(
     for what, given in (("batch", batch), ("reduce", reduce)):
         if isinstance(given, str):
             raise RegistrationError(f'{subject}: {what}={given!r} is a text; write {what}=("{given}",)')
+        if given is not None and not (isinstance(given, Iterable) and all(isinstance(name, str) for name in given)):
+            raise RegistrationError(f'{subject}: {what}={given!r} must be names of dimensions; write {what}=("n",)')
     ways = dict(reduce) if isinstance(reduce, Mapping) else dict.fromkeys(reduce or (), "sum")
     return None if batch is None else tuple(batch), ways
 
@@ -388,6 +392,10 @@ def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
 
 def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]:
     """Copy and check the samples, so that those of an iterator can be read again."""
+    if not isinstance(samples, Iterable):
+        raise RegistrationError(
+            f"{op_type}: samples={samples!r} must be a list of (args, kwargs), such as [((x, y), {{}})]"
+        )
     kept = []
     for n, sample in enumerate(samples):
         match sample:

@@ -43,6 +43,8 @@ class Reader(Generic[Result]):
         """
         if isinstance(source, str) and self.is_text(source):
             return self.parse_text(source)
+        if not isinstance(source, str | os.PathLike) or not os.fspath(source):
+            raise SourceError(f"source={source!r}: not a path and not a text; pass {self.expected}")
         path = Path(source).expanduser()
         if path.is_dir():
             return self.read_all(self.files(path))

@@ -59,5 +59,7 @@ def test_several_packages_and_none_are_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     with pytest.raises(PackageNotFound, match="bare-ops: has no operator package"):
         locate_package("bare-ops")
+    with pytest.raises(PackageNotFound, match="3: not a name or a path"):
+        locate_package(3)  # type: ignore[arg-type]
     with pytest.raises(PackageNotFound, match="'no_such_thing': not an operator package"):
         locate_package("no_such_thing")

@@ -59,6 +59,9 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     binary.write_bytes(b"\x7fELF\0\0\0REG_OP(A)")
     with pytest.raises(PrototypeSourceError, match="binary file"):
         parse_file(binary)
+    for nothing in ("", 3, b"REG_OP"):
+        with pytest.raises(PrototypeSourceError, match="not a path and not a text; pass a header, a directory"):
+            read_prototypes(nothing)  # type: ignore[arg-type]
     with pytest.raises(PrototypeSourceError, match="file or directory not found"):
         read_prototypes("no/such/header.h")
     (tmp_path / "b.h").write_text(GOOD)

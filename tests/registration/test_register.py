@@ -19,7 +19,7 @@ import ascend_graph
 from ascend_graph import AscendGraphError
 from ascend_graph.dispatch.fake import existing_meta
 from ascend_graph.dispatch.fitting import MetaError
-from ascend_graph.dispatch.torchair import existing_converter
+from ascend_graph.dispatch.torchair import ConverterError, existing_converter
 from ascend_graph.host.kernels import host_kernel
 from ascend_graph.registration import (
     BindingError,
@@ -30,6 +30,7 @@ from ascend_graph.registration import (
     SchemaError,
     make_converter,
 )
+from ascend_graph.registration.cost import FlopsError
 from ascend_graph.shapes import RelationError
 
 with warnings.catch_warnings():
@@ -211,6 +212,19 @@ def test_a_replacement_that_fails_leaves_the_first(define: Define) -> None:
         (BindingError, "Did you mean float32", {"shape": "x[n] -> y[n]: float33"}),
         (RegistrationError, r"arguments=\['a'\] must be a mapping", {"arguments": ["a"]}),
         (SchemaError, "overloads; pass one of them", {"eager": torch.ops.aten.add}),
+        (RegistrationError, "must be a function; pass one, not a class", {"shape": torch.nn.ReLU}),
+        (RegistrationError, "must be a function; pass one, not a class", {"meta": int}),
+        (RegistrationError, "must be a function; pass one, not a class", {"converter": int}),
+        (GradientError, "Function is a class; .*Function.jvp", {"forward": torch.autograd.Function}),
+        (RegistrationError, r"samples=3 must be a list of \(args, kwargs\)", {"samples": 3}),
+        (RegistrationError, r'batch=3 must be names of dimensions; write batch=\("n",\)', {"batch": 3}),
+        (RegistrationError, r"reduce=\[3\] must be names of dimensions", {"reduce": [3]}),
+        (FlopsError, "flops='' is empty; write a formula", {"flops": ""}),
+        (
+            ConverterError,
+            r"has the parameters \(\): .* write def converter\(x, .*meta_outputs=None\)",
+            {"converter": lambda: 3},
+        ),
     ],
 )
 def test_a_failure_changes_nothing(define: Define, error: type[Exception], match: str, options: dict[str, Any]) -> None:
