@@ -70,6 +70,8 @@ def cause_of(message: str, program: FuzzProgram) -> str:
         return "torch.vmap over an operator that declares no batch="
     if "modified by an inplace operation" in message and writes_what_is_kept(program):
         return "a program that writes to a tensor that backward= keeps"
+    if "pickle" in message and ("input_inplace_pass", False) in program.setting.captures:
+        return "npugraph_ex keeps no graph with an operator that writes where input_inplace_pass is off (W33)"
     for pattern, cause in CAUSES:
         if found := re.search(pattern, message):
             return cause.format(**found.groupdict())

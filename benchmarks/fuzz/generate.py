@@ -16,7 +16,7 @@ from benchmarks.fuzz.arrangements import arranged, recomputed
 from benchmarks.fuzz.controls import without_bits
 from benchmarks.fuzz.overlaps import NoOverlaps
 from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine, make_arguments
-from benchmarks.fuzz.settings import drawn_setting
+from benchmarks.fuzz.settings import drawn_setting, with_options
 
 #: Largest number of a program; larger ones overflow some dtypes or depend on rounding.
 LARGEST = 200.0
@@ -187,7 +187,7 @@ class ProgramDrawing:
             inputs = tuple(replace(i, grad=False) for i in program.inputs)
             program = replace(program, inputs=inputs)
         setting = drawn_setting(program.inputs, program.grad, Random(f"setting {self.seed}"))
-        program = replace(program, setting=setting)
+        program = replace(program, setting=with_options(setting, Random(f"options {self.seed}")))
         return recomputed(program, Random(f"recomputed {self.seed}"))
 
 

@@ -30,6 +30,7 @@ from benchmarks.fuzz.faults import SINE, SLICE, Case, KnownFault, as_strided, ca
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.known_captures import CAPTURE_FAULTS
 from benchmarks.fuzz.known_dtypes import DTYPE_FAULTS
+from benchmarks.fuzz.known_options import OPTION_FAULTS
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine, make_arguments
 
 
@@ -336,6 +337,7 @@ def _narrow_case(dim: int) -> Case:
 
 KNOWN: tuple[KnownFault, ...] = (
     *CAPTURE_FAULTS,
+    *OPTION_FAULTS,
     *DTYPE_FAULTS,
     KnownFault(
         "symbolic-float-truncated",

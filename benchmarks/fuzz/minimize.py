@@ -124,11 +124,15 @@ def _calls(program: FuzzProgram) -> Iterator[FuzzProgram]:
                     yield replace(program, sizes=(*program.sizes[:index], other, *program.sizes[index + 1 :]))
     if program.checkpoint:
         yield replace(program, checkpoint=False)
-    for field in ("held", "owner", "exchanged", "grad_mode", "automatic"):
+    for field in ("held", "owner", "exchanged", "grad_mode", "automatic", "captures", "ge", "older"):
         yield replace(program, setting=replace(program.setting, **{field: getattr(PLAIN, field)}))
     for name in program.setting.held:
         held = tuple(other for other in program.setting.held if other != name)
         yield replace(program, setting=replace(program.setting, held=held))
+    for kind in ("captures", "ge"):
+        for option in getattr(program.setting, kind):
+            kept = tuple(other for other in getattr(program.setting, kind) if other != option)
+            yield replace(program, setting=replace(program.setting, **{kind: kept}))
     named = {s for i in program.inputs for s in i.sizes if isinstance(s, str)}
     if any(set(s) - named for s in program.sizes):
         yield replace(program, sizes=tuple({k: v for k, v in s.items() if k in named} for s in program.sizes))

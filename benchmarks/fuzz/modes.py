@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz.programs import FuzzProgram, make_arguments
-from benchmarks.fuzz.settings import PLAIN, Holder
+from benchmarks.fuzz.settings import PLAIN, Holder, Setting
 from benchmarks.operators.trees import Mover, tensors
 
 #: Transforms of torch.func, and their compositions.
@@ -135,17 +135,23 @@ def cpu_results(program: FuzzProgram) -> list[ModeResult]:
 @functools.lru_cache(maxsize=1)
 def prepare() -> None:
     """Compile for GE once: a process that compiles for npugraph_ex first cannot compile for GE afterwards."""
-    torch.compile(torch.neg, backend=_backend("ge"))(torch.ones(1, device="npu"))
+    torch.compile(torch.neg, backend=backend_of("ge"))(torch.ones(1, device="npu"))
 
 
-def _backend(name: str, *, views: bool = True) -> Any:
+def backend_of(name: str, setting: Setting = PLAIN, *, views: bool = True) -> Any:
+    """Return the backend of GE graphs or captures, with the options of a setting that belong to it."""
     import torch_npu  # noqa: F401 - torchair can only be imported after it
     import torchair
 
-    if name != "ge":
+    if name not in ("ge", "npugraph_ex") or (name != "ge" and not setting.older):
         return name
     config = torchair.CompilerConfig()
+    if name == "npugraph_ex":
+        config.mode = "reduce-overhead"
+        return torchair.get_npu_backend(compiler_config=config)
     config.experimental_config.enable_view_optimize = views
+    for option, value in setting.ge:
+        setattr(config.experimental_config, option, value)
     return torchair.get_npu_backend(compiler_config=config)
 
 
@@ -171,8 +177,8 @@ def compiled(program: FuzzProgram, mode: str, holder: Holder) -> Callable[..., A
     for end in (FUNCTIONAL, COPIES, CATS, VIEWS, "_dynamic"):
         name = name.removesuffix(end)
     views = not mode.endswith(VIEWS)
-    backend = "aot_eager" if name in ("traced", "device_traced") else _backend(name, views=views)
-    options = {} if name == "npugraph_ex" else None
+    backend = "aot_eager" if name in ("traced", "device_traced") else backend_of(name, program.setting, views=views)
+    options = dict(program.setting.captures) if name == "npugraph_ex" else None
     if options is not None and mode.endswith(FUNCTIONAL):
         options["inplace_pass"] = False
     if options is not None and mode.endswith(COPIES):

@@ -12,7 +12,7 @@ import torch.nn.functional
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.fuzz.operators import FuzzOperator, from_data
-from benchmarks.fuzz.settings import PLAIN, Setting
+from benchmarks.fuzz.settings import PLAIN, Setting, setting_from_data
 
 #: Layouts of an input in memory; arrangements has others.
 LAYOUTS = ("plain", "transposed", "gaps", "offset")
@@ -123,7 +123,7 @@ def from_json(text: str) -> FuzzProgram:
         tuple(data["sizes"]),
         tuple(map(from_data, data["operators"])),
         data["checkpoint"],
-        Setting(**{**data["setting"], "held": tuple(data["setting"]["held"])}),
+        setting_from_data(data["setting"]),
     )
 
 

@@ -10,10 +10,10 @@ from benchmarks.fuzz.programs import FuzzProgram, make_arguments
 
 _COMPILED = {
     "eager": "{f}",
-    "ge": "torch.compile({f}, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)",
-    "ge_dynamic": "torch.compile({f}, backend=torchair.get_npu_backend(), dynamic=DYNAMIC, fullgraph=True)",
-    "npugraph_ex": 'torch.compile({f}, backend="npugraph_ex", dynamic=False, fullgraph=True)',
-    "npugraph_ex_dynamic": 'torch.compile({f}, backend="npugraph_ex", dynamic=DYNAMIC, fullgraph=True)',
+    "ge": "torch.compile({f}, backend=backend, dynamic=False, fullgraph=True)",
+    "ge_dynamic": "torch.compile({f}, backend=backend, dynamic=DYNAMIC, fullgraph=True)",
+    "npugraph_ex": "torch.compile({f}, backend=backend, dynamic=False, fullgraph=True, options=options)",
+    "npugraph_ex_dynamic": "torch.compile({f}, backend=backend, dynamic=DYNAMIC, fullgraph=True, options=options)",
     "jvp": "lambda *xs: torch.func.jvp({f}, xs, tuple(torch.ones_like(x) for x in xs))",
     "vmap": "torch.func.vmap({f})",
 }
@@ -72,6 +72,7 @@ def script(program: FuzzProgram, mode: str) -> str:
         "import torch_npu, torchair",
         "import ascend_graph",
         "from ascend_graph.host import build_operator_package",
+        "from benchmarks.fuzz.modes import backend_of",
         "from benchmarks.fuzz.settings import Holder, Setting",
         "from benchmarks.operators.trees import Mover",
         "",
@@ -93,6 +94,9 @@ def script(program: FuzzProgram, mode: str) -> str:
             lines.append(f"    {_tensor(value, name) if isinstance(value, torch.Tensor) else f'{name} = {value}'}")
         lines += [f"    return [{names}]", ""]
     lines.append(f"holder = Holder({program.setting!r}, {program.names()!r})")
+    if mode in _COMPILED:
+        lines.append(f"backend = backend_of({mode.removesuffix('_dynamic')!r}, holder.setting)")
+        lines.append("options = dict(holder.setting.captures)")
     compiled = (
         _COMPILED.get(mode, "{f}").format(f="f").replace("DYNAMIC", str(None if program.setting.automatic else True))
     )

@@ -1,6 +1,6 @@
-"""Setting of a program's calls: inputs that stay the same tensors, modes of autograd, sizes that become dynamic by themselves.
+"""Setting of a program's calls: inputs that stay, modes of autograd, sizes that become dynamic, options of compilers.
 
-They have a random source of their own, so that a seed's lines stay the same.
+They have random sources of their own, so that a seed's lines stay the same.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -25,6 +25,21 @@ _MODES: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
+#: Options of captures with the values that are not the default, none of which changes what a program computes.
+CAPTURE_OPTIONS: Mapping[str, Sequence[Any]] = {
+    "force_eager": (True,), "clone_output": (True,), "capture_limit": (1, 2), "inplace_pass": (False,),
+    "input_inplace_pass": (False,), "remove_noop_ops": (False,), "remove_cat_ops": (False,), "pattern_fusion_pass": (False,),
+    "reuse_graph_pool_in_same_fx": (False,),
+}  # fmt: skip
+#: The same of GE graphs, of ``CompilerConfig().experimental_config``.
+GE_OPTIONS: Mapping[str, Sequence[Any]] = {
+    "keep_inference_input_mutations": (False,), "enable_ref_data": (True,), "remove_noop_ops": (False,), "memory_efficiency": (True,),
+    "pattern_fusion_pass": (False,), "topology_sorting_strategy": ("BFS", "RDFS", "StableRDFS"), "tiling_schedule_optimize": (True,),
+    "static_model_ops_lower_limit": (-1, 4),
+}  # fmt: skip
+Options = tuple[tuple[str, Any], ...]
+
+
 @dataclass(frozen=True)
 class Setting:
     """Setting of a program's calls."""
@@ -38,10 +53,21 @@ class Setting:
     grad_mode: str = ""
     #: True if dynamic modes compile for sizes that were seen to change, instead of all.
     automatic: bool = False
+    #: Options of captures, and of GE graphs, that are not the default.
+    captures: Options = ()
+    ge: Options = ()
+    #: True if captures are those of TorchAir's mode ``reduce-overhead``, which has a compiler of its own.
+    older: bool = False
 
     def mode(self) -> AbstractContextManager[Any]:
         """Return autograd's mode as a context."""
         return _MODES[self.grad_mode]()
+
+
+def setting_from_data(data: Mapping[str, Any]) -> Setting:
+    """Return the setting of what JSON made of it."""
+    options = {kind: tuple(map(tuple, data[kind])) for kind in ("captures", "ge")}
+    return Setting(**{**data, "held": tuple(data["held"]), **options})
 
 
 #: The setting of most programs.
@@ -58,6 +84,19 @@ def drawn_setting(inputs: Sequence[Any], grad: bool, r: Random) -> Setting:
         return Setting(grad_mode=mode, automatic=automatic)
     held = tuple(i.name for i in inputs if i.layout in _WRITABLE and r.random() < 0.6)
     return Setting(held, r.choice(OWNERS), r.random() < 0.25, mode, automatic)
+
+
+def _drawn_options(known: Mapping[str, Sequence[Any]], r: Random) -> Options:
+    names = r.sample(sorted(known), r.choice([1, 1, 2, 3]))
+    return tuple((name, r.choice(known[name])) for name in names)
+
+
+def with_options(setting: Setting, r: Random) -> Setting:
+    """Return the setting with options of the compilers: of two in five programs others than the default."""
+    if r.random() < 0.6:
+        return setting
+    captures, ge = _drawn_options(CAPTURE_OPTIONS, r), _drawn_options(GE_OPTIONS, r)
+    return replace(setting, captures=captures, ge=ge, older=r.random() < 0.4)
 
 
 class Holder:

@@ -12,6 +12,7 @@ import functools
 import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -351,3 +352,26 @@ def test_parts_of_layers_are_returned_by_a_training_step() -> None:
         x = numbers(4, 6, 3)[layer]
         found = program(numbers(4, 6, 3).npu()[layer].requires_grad_())
         torch.testing.assert_close([value.detach().cpu() for value in found], list(run(x)))
+
+
+@fault("W32: a graph whose kernels are compiled for one shape writes twice", DIFFERS)
+def test_an_input_of_a_capture_with_kernels_of_one_shape(
+    ops: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(x: T, y: T) -> T:
+        ops.total(x, y)
+        return x * 2
+
+    monkeypatch.chdir(tmp_path)  # where it makes a directory
+    program = torch.compile(run, backend="npugraph_ex", options={"static_kernel_compile": True})
+    assert_as_eager(run, program, (numbers(4), numbers(4)))
+
+
+@fault("W33: a call that writes cannot be kept", "pickle")
+def test_captures_without_the_pass_for_written_inputs(ops: SimpleNamespace) -> None:
+    def run(x: T, y: T) -> T:
+        ops.total(x, y)
+        return x * 2
+
+    program = torch.compile(run, backend="npugraph_ex", options={"input_inplace_pass": False})
+    assert_as_eager(run, program, (numbers(4), numbers(4)))

@@ -622,6 +622,19 @@ LAZY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.parametrize("compiled", MODES)
+def test_a_copy_of_a_copy_of_an_input_is_apart_from_it(
+    ops: SimpleNamespace, compiled: Callable[[Program], Program]
+) -> None:
+    """PyTorch's pass keeps one copy between an input and a result, and drops the two here."""
+
+    def run(x: T, z: T) -> T:
+        ops.total(z, x)
+        return x.clone().t().clone()
+
+    assert_apart(compiled(run), numbers(4, 4), numbers(4, 4))
+
+
 @pytest.mark.parametrize("case", LAZY.values(), ids=LAZY)
 @pytest.mark.parametrize("arranged", ["negated", "imaginary", "conjugated"])
 def test_a_lazily_negated_or_conjugated_tensor_is_written(ops: SimpleNamespace, case: Any, arranged: str) -> None:

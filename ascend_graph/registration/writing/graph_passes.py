@@ -28,6 +28,11 @@ from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
     compile_with_returned_views,
 )
+from ascend_graph.registration.conversion.static_kernels import (
+    RecordedOnCopies,
+    compiles_static_kernels,
+    written_inputs,
+)
 from ascend_graph.registration.conversion.strided_views import AtGivenOffsets, given_offsets, view_what_was_computed
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
@@ -134,6 +139,13 @@ def _install(compiler: Any, package: str) -> None:
         offsets = given_offsets(graph.graph, captured=captured) if registered and not gradient else {}
         compiled = compile_graph(self, graph, example_inputs, captured)
         compiled = AtGivenOffsets(compiled, offsets) if offsets else compiled
+        if (
+            captured
+            and registered
+            and compiles_static_kernels(self.config)
+            and (written := written_inputs(graph.graph))
+        ):
+            compiled = RecordedOnCopies(compiled, written)
         return on_its_device(graph.graph, compiled) if registered or gradient else compiled
 
     def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any, captured: bool) -> Any:
@@ -258,15 +270,18 @@ def _return_views_of_inputs(graph: fx.Graph) -> None:
     """
     (output,) = (node for node in graph.nodes if node.op == "output")
     returned = list(output.args[0]) if isinstance(output.args[0], list | tuple) else []
+    handed_out = _written_outside(graph)
+    written = [
+        *((node.args[0], node.args[1]) for node in graph.nodes if node.target is torch.ops.aten.copy_.default),
+        *zip(handed_out, returned, strict=False),
+    ]
     inputs = {
-        storage_of(copy.args[1]): copy.args
-        for copy in graph.nodes
-        if copy.target is torch.ops.aten.copy_.default
-        and is_input(copy.args[0])
-        and storage_of(copy.args[1]) is not None
+        storage_of(value): (target, value)
+        for target, value in written
+        if is_input(target) and storage_of(value) is not None
     }
     changed = False
-    for position in range(min(len(returned), _forward_returns(graph))):
+    for position in range(len(handed_out), min(len(returned), _forward_returns(graph))):
         owner = inputs.get(storage_of(returned[position]))
         if owner is None or not same_layout(*owner):
             continue
@@ -306,10 +321,21 @@ class _View:
         return made
 
 
+def _metadata(graph: fx.Graph) -> Any:
+    """Return what ahead-of-time autograd knows of a forward graph, or None."""
+    context = torch._guards.TracingContext.try_get()
+    return None if context is None or _is_gradient(graph) else context.fw_metadata
+
+
 def _forward_returns(graph: fx.Graph) -> int:
     """Return the number of outputs that the program gets; outputs saved for the backward pass follow them."""
-    context = torch._guards.TracingContext.try_get()
-    metadata = None if context is None else context.fw_metadata
-    if metadata is None or _is_gradient(graph):
-        return 0
-    return int(metadata.num_forward_returns) + len(metadata.tokens)
+    metadata = _metadata(graph)
+    return 0 if metadata is None else int(metadata.num_forward_returns) + len(metadata.tokens)
+
+
+def _written_outside(graph: fx.Graph) -> list[fx.Node]:
+    """Return the inputs whose new values are the first outputs: ``keep_inference_input_mutations=False`` writes them outside."""
+    metadata, inputs = _metadata(graph), graph.find_nodes(op="placeholder")
+    if metadata is None or metadata.tokens:
+        return []
+    return [inputs[n] for n in metadata.mutated_inp_runtime_indices]

@@ -16,10 +16,11 @@ _HANDED_ON = {torch.ops.aten.copy.default: 1, torch.ops.aten._to_copy.default: 0
 
 
 def keep_returned_copies(graph: fx.Graph) -> None:
-    """Return copies of values that a graph writes to an input, or returns, too, in memory of their own.
+    """Return copies of inputs, and of values that a graph writes to an input, or returns, too, in memory of their own.
 
     Both compilers run PyTorch's pass that drops ``clone`` and others that change nothing (``repeat(1)``), and hand on what is copied
-    into a new tensor. The program would get the value itself, which lies in the input: ``op_(x); return x.clone()``.
+    into a new tensor. The program would get the value itself, which lies in the input: ``op_(x); return x.clone()``. It keeps a copy of
+    an input alone that is returned, but not the second of two: ``return x.clone().t().clone()``.
     """
     (output,) = (node for node in graph.nodes if node.op == "output")
     taken = {
@@ -28,7 +29,7 @@ def keep_returned_copies(graph: fx.Graph) -> None:
         if node.target is torch.ops.aten.copy_.default and is_input(node.args[0])
     }
     returned = [_copied_value(node) for node in output.all_input_nodes]
-    taken |= {value for value, copy in returned if copy is None}
+    taken |= {value for value, copy in returned if copy is None or is_input(value)}
     kept: set[fx.Node] = set()
     for value, copy in returned:
         if copy is not None and value in taken and copy not in kept:

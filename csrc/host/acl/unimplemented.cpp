@@ -54,8 +54,6 @@ UNIMPLEMENTED(rtRegStreamStateCallback)
 UNIMPLEMENTED(aclmdlInitDump)
 UNIMPLEMENTED(aclmdlSetDump)
 UNIMPLEMENTED(aclmdlFinalizeDump)
-UNIMPLEMENTED(aclopStartDumpArgs)
-UNIMPLEMENTED(aclopStopDumpArgs)
 
 // Control flow in captured models.
 UNIMPLEMENTED(aclmdlRICondHandleCreate)
