@@ -333,14 +333,14 @@ def test_types_that_are_only_stored(build: Build, tools: Toolkit, name: str) -> 
         GlobalTensor<{name}> in, out;
         in.SetGlobalBuffer((__gm__ {name}*)x), out.SetGlobalBuffer((__gm__ {name}*)z);
         LocalTensor<{name}> local = buffer.Get<{name}>();
-        DataCopyPad(local, in, DataCopyExtParams{{1, 100 * {width} / 8, 0, 0, 0}},
+        DataCopyPad(local, in, DataCopyExtParams{{1, 12 * {width}, 0, 0, 0}},
             DataCopyPadExtParams<{name}>{{false, 0, 0, {name}()}});
         PipeBarrier<PIPE_ALL>();
-        DataCopyPad(out, local, DataCopyExtParams{{1, 100 * {width} / 8, 0, 0, 0}});
+        DataCopyPad(out, local, DataCopyExtParams{{1, 12 * {width}, 0, 0, 0}});
     }}
     """
     x, z = np.arange(128, dtype=np.uint8), np.zeros(128, np.uint8)
     assert launch(build(code), "copied", 1, x, z) == 0, tools.message()
-    count = 100 * width // 8
+    count = 12 * width
     assert z[:count].tolist() == x[:count].tolist()
     assert not z[count:].any()

@@ -122,7 +122,8 @@ extern "C" __global__ __aicore__ void broken(GM_ADDR z, uint32_t which) {
         case 1: g.SetValue(0, g.GetValue(-2)); break;
         case 2: g.SetValue(0, g.GetValue(uint64_t(1) << 62)); break;
         case 3: SetAtomicAdd<half>(); DataCopy(g, x, 64); SetAtomicNone(); break;
-        case 4: SetAtomicAdd<float>(); DataCopyPad(g, x, DataCopyExtParams{1, 6, 0, 0, 0}); SetAtomicNone(); break;
+        case 4: SetAtomicAdd<float>(); DataCopyPad(g.ReinterpretCast<half>(), x.ReinterpretCast<half>(),
+                DataCopyExtParams{1, 6, 0, 0, 0}); SetAtomicNone(); break;
         case 5: SetAtomicAdd<float>(); DataCopy(g.ReinterpretCast<uint32_t>(), x.ReinterpretCast<uint32_t>(), 64);
                 SetAtomicNone(); break;
         case 6: SetAtomicAdd<uint32_t>(); break;

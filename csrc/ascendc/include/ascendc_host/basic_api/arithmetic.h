@@ -238,6 +238,7 @@ void on_count(const char* api, const Where& where, int64_t count, const LocalTen
     if (count < 0)
         ascendc_host::fail(block, where,
                            ascendc_host::format("%s: count %lld", api, static_cast<long long>(count)));
+    leave_masks(block);
     const char* name = sizeof...(S) == 1 ? "src" : "a source";
     T* to = vector_operand(dst, count * sizeof(T), api, "dst", where);
     contiguous(to, static_cast<size_t>(count), op,
@@ -447,6 +448,8 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
     template <typename T, bool isSetMask = true>                                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
               const int32_t& count, Where where = Where()) {                                              \
+        if constexpr (detail::by_registers<isSetMask>)                                                    \
+            return Name<T, false>(dst, src, scalarValue, MASK_PLACEHOLDER, 1, {1, 1, 8, 8}, where);       \
         ELEMENTS(Name, T);                                                                                \
         const detail::Wide<T> scalar = scalarValue;                                                       \
         detail::on_count(                                                                                 \
@@ -465,6 +468,9 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
     }
 
 namespace detail {
+// With isSetMask = false the count says nothing: mode and mask are those of SetMaskCount and SetVectorMask.
+template <bool isSetMask>
+constexpr bool by_registers = !isSetMask && __NPU_ARCH__ != 3510;
 // Keeps an argument out of template argument deduction.
 template <typename T>
 struct SameAs {
@@ -472,6 +478,16 @@ struct SameAs {
 };
 template <typename T>
 using Same = typename SameAs<T>::type;
+
+template <typename T>
+void require_distance(const char* api, int64_t distance, const Where& where) {
+    constexpr int64_t most = __NPU_ARCH__ == 3510 ? std::numeric_limits<int64_t>::max() : 8 * sizeof(T);
+    if (distance < 0 || distance > most)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: scalarValue %lld; valid: 0 to %lld, the bits of an element", api,
+                                 static_cast<long long>(distance), static_cast<long long>(most)));
+}
 }  // namespace detail
 
 ASCENDC_SCALAR(Adds, detail::add_op, ASCENDC_NUMBERS)
@@ -479,7 +495,10 @@ ASCENDC_SCALAR(Muls, detail::mul_op, ASCENDC_NUMBERS)
 ASCENDC_SCALAR(Maxs, detail::max_op, ASCENDC_NUMBERS)
 ASCENDC_SCALAR(Mins, detail::min_op, ASCENDC_NUMBERS)
 ASCENDC_SCALAR(LeakyRelu, detail::leaky_relu_op, ASCENDC_FLOATS)
-ASCENDC_SCALAR(ShiftLeft, detail::shift_left_op, ASCENDC_INTEGERS)
+#define ASCENDC_SHIFTS(Name, T) \
+    ASCENDC_INTEGERS(Name, T);  \
+    detail::require_distance<T>(#Name, static_cast<int64_t>(scalarValue), where)
+ASCENDC_SCALAR(ShiftLeft, detail::shift_left_op, ASCENDC_SHIFTS)
 ASCENDC_SCALAR(Subs, detail::sub_scalar_op, ASCENDC_SUBS)
 ASCENDC_SCALAR(Divs, detail::div_scalar_op, ASCENDC_DIVS)
 ASCENDC_SCALAR(Ands, detail::and_op, ASCENDC_BITS_OF_SCALAR)
@@ -504,7 +523,9 @@ auto shift_right(int64_t distance, bool round) {
 template <typename T, bool isSetMask = true>
 void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
                 const int32_t& count, Where where = Where()) {
-    ASCENDC_INTEGERS(ShiftRight, T);
+    if constexpr (detail::by_registers<isSetMask>)
+        return ShiftRight<T, false>(dst, src, scalarValue, MASK_PLACEHOLDER, 1, {1, 1, 8, 8}, false, where);
+    ASCENDC_SHIFTS(ShiftRight, T);
     detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false),
                      src);
 }
@@ -512,8 +533,8 @@ template <typename T, bool isSetMask = true, typename Lanes>
 void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
                 Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false,
                 Where where = Where()) {
-    ASCENDC_INTEGERS(ShiftRight, T);
     ascendc_host::enter(where);
+    ASCENDC_SHIFTS(ShiftRight, T);
     detail::on_repeats(
         "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
         repeatTime, repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);

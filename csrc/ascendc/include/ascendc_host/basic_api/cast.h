@@ -299,6 +299,7 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
     }
     if constexpr (detail::packs<T, U>)
         detail::check_packed<T, U>(roundMode, "count", count, count % 2 == 0, where);
+    detail::leave_masks(ascendc_host::current());
     const uint64_t taken = ascendc_host::bytes_of<U>(count), given = ascendc_host::bytes_of<T>(count);
     const U* from = detail::vector_operand<true>(src, taken, "Cast", "src", where);
     T* to = detail::vector_operand<true>(dst, given, "Cast", "dst", where);

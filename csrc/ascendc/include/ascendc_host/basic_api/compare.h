@@ -3,6 +3,7 @@
 #define ASCENDC_HOST_BASIC_API_COMPARE_H
 
 #include "ascendc_host/basic_api/arithmetic.h"
+#include "ascendc_host/basic_api/pipe.h"
 
 namespace AscendC {
 namespace detail {
@@ -267,6 +268,10 @@ void select_tensors(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, co
                     const BinaryRepeatParams& p, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
+    if (mode == SELMODE::VSEL_TENSOR_TENSOR_MODE) {
+        const uint8_t* ub = ascendc_host::current().memory(ascendc_host::Memory::ub);
+        use_reserved_space("Select", static_cast<uint32_t>(selMask.bytes() - ub), 32 * sizeof(uint32_t));
+    }
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst", where);
     const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0",
                           where);
@@ -283,6 +288,7 @@ void select_scalar(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, con
                    const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
+    use_reserved_space("Select", src1, 32 * sizeof(T));
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst", where);
     const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0",
                           where);
@@ -297,13 +303,13 @@ void select_scalar(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, con
 template <typename T, typename U>
 void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
             const LocalTensor<T>& src1, SELMODE selMode, uint32_t count, Where where = Where()) {
-    ascendc_host::enter(where);
+    detail::leave_masks(ascendc_host::enter(where));
     detail::select_tensors(dst, selMask, src0, src1, selMode, {true, count, 0, 0}, 0, {}, where);
 }
 template <typename T, typename U>
 void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
             const detail::Same<T> src1, SELMODE selMode, uint32_t count, Where where = Where()) {
-    ascendc_host::enter(where);
+    detail::leave_masks(ascendc_host::enter(where));
     detail::select_scalar<T>(dst, selMask, src0, src1, selMode, {true, count, 0, 0}, 0, {}, where);
 }
 template <typename T, typename U, bool isSetMask = true, typename Lanes>

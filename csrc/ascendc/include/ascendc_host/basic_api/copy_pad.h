@@ -94,10 +94,26 @@ inline uint64_t last_of_loops(bool to_local, bool target) {
 }
 
 template <typename T>
+void require_whole_elements(const DataCopyExtParams& params, const char* api, const Where& where) {
+    if (params.blockLen % sizeof(T) != 0)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: blockLen %u; it counts bytes and must be a multiple of the "
+                                 "element's %zu, or ReinterpretCast<int8_t>() both tensors",
+                                 api, params.blockLen, sizeof(T)));
+}
+template <typename T>
 void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params, bool pad,
             uint32_t left, uint32_t right, T value, bool compact, const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
+    require_whole_elements<T>(params, api, where);
+    constexpr uint8_t zeros[sizeof(T)] = {};
+    if (pad && sizeof(T) == 8 && std::memcmp(&value, zeros, sizeof(T)) != 0)
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            "DataCopyPad: elements of 8 bytes have the paddingValue 0 alone; write the others with "
+            "Duplicate, before the copy");
     if (ascendc_host::is_packed<T> && (pad || left != 0 || right != 0)) {
         ascendc_host::fail(ascendc_host::current(), where,
                            "DataCopyPad: padding of int4b_t, of which elements share bytes; valid: isPad "
@@ -155,6 +171,7 @@ void pad_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCo
              bool compact, const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
+    require_whole_elements<T>(params, api, where);
     if (params.blockCount == 0 || params.blockLen == 0) return;
     const uint64_t whole = (uint64_t(params.blockLen) + 31) / 32 * 32;
     const Rows from{params.blockCount, params.blockLen,

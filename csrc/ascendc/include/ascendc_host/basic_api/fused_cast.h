@@ -4,6 +4,7 @@
 #define ASCENDC_HOST_BASIC_API_FUSED_CAST_H
 
 #include "ascendc_host/basic_api/cast.h"
+#include "ascendc_host/basic_api/pipe.h"
 
 namespace AscendC {
 namespace detail {
@@ -255,6 +256,8 @@ template <typename T, typename U>
 void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
                 const int32_t& count, Where where = Where()) {
     static_assert(detail::takes_scale<T, U>, "AddDeqRelu is for int32_t to half");
+    ascendc_host::enter(where);
+    detail::use_reserved_space("AddDeqRelu", uint8_t{0xa5}, uint64_t(std::max(count, 0)) * sizeof(U));
     detail::on_count("AddDeqRelu", where, count, dst, detail::dequantized_relu(where), src0, src1);
 }
 #define ASCENDC_ADD_DEQ_RELU(T, U, MaskType, ...)                                                          \
@@ -264,6 +267,8 @@ void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const Loc
                     Where where = Where()) {                                                               \
         static_assert(detail::takes_scale<T, U>, "AddDeqRelu is for int32_t to half");                     \
         ascendc_host::enter(where);                                                                        \
+        detail::use_reserved_space("AddDeqRelu", uint8_t{0xa5},                                            \
+                                   uint64_t(repeatTime) * ONE_REPEAT_BYTE_SIZE);                           \
         detail::on_repeats(                                                                                \
             "AddDeqRelu", where,                                                                           \
             detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "AddDeqRelu", where), repeatTime, \

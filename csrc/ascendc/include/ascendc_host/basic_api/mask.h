@@ -86,6 +86,15 @@ inline void ResetMask() {
     auto& block = ascendc_host::current();
     block.mask_high = block.mask_low = ~uint64_t{0};
 }
+namespace detail {
+// A function by a count sets mode and mask itself and leaves them as a core has them at first, as documented.
+// Those of dav-3510 work on other registers.
+inline void leave_masks(ascendc_host::Block& block) {
+    if (__NPU_ARCH__ == 3510) return;
+    block.counter_mode = false;
+    block.mask_high = block.mask_low = ~uint64_t{0};
+}
+}  // namespace detail
 inline void SetMaskCount() { ascendc_host::current().counter_mode = true; }
 inline void SetMaskNorm() { ascendc_host::current().counter_mode = false; }
 
@@ -266,21 +275,39 @@ struct Mask {
     }
 };
 
+// Instructions count repeats in 8 bits: of a larger number, which functions take as int32_t, a device runs
+// the rest of a division by 256.
+inline void require_repeats(const char* api, int64_t repeats, const Where& where) {
+    if (__builtin_expect(repeats < 0 || repeats > 255, 0))
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: repeatTime %lld; valid: 0 to 255; call it for 255 repeats at a time",
+                                 api, static_cast<long long>(repeats)));
+}
+
 inline Mask register_mask() {
     const Block& block = ascendc_host::current();
     return {block.counter_mode, block.mask_low, block.mask_low, block.mask_high};
 }
 // No lane of any repeat: nothing is computed.
 constexpr Mask no_lanes = {true, 0, 0, 0};
+inline Mask keep_mask(Block& block, const Mask& mask, uint64_t low, uint64_t high) {
+    if (__NPU_ARCH__ != 3510) {
+        block.mask_low = low;
+        block.mask_high = high;
+    }
+    return mask;
+}
 // Instructions take a mask in two forms, as a number or as bits; their template argument `Lanes` is either.
 // The mask argument as a number: the first `mask` lanes, or the number of elements in counter mode. More
-// lanes than a repeat has are all of them, and with none nothing happens, as documented.
+// lanes than a repeat has are all of them, and with none nothing happens, as documented. The registers keep
+// it for functions that are called with isSetMask = false.
 template <bool set>
 Mask make_mask(uint64_t mask, uint32_t lanes, const char* api, const Where&) {
     if (!set) return register_mask();
-    const Block& block = ascendc_host::current();
-    if (block.counter_mode) return {true, mask, 0, 0};
-    if (mask == 0) return no_lanes;
+    Block& block = ascendc_host::current();
+    if (block.counter_mode) return keep_mask(block, {true, mask, 0, 0}, mask, 0);
+    if (mask == 0) return keep_mask(block, no_lanes, 0, 0);
     if (__builtin_expect(mask > lanes, 0)) {
         ascendc_host::warn_once(ascendc_host::format(
             "kernel %s: %s: mask %llu is taken as %u, which are all elements of a repeat", block.kernel, api,
@@ -288,17 +315,18 @@ Mask make_mask(uint64_t mask, uint32_t lanes, const char* api, const Where&) {
         mask = lanes;
     }
     const auto bits = [](uint64_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; };
-    return {false, 0, bits(mask), mask > 64 ? bits(mask - 64) : 0};
+    const uint64_t low = bits(mask), high = mask > 64 ? bits(mask - 64) : 0;
+    return keep_mask(block, {false, 0, low, high}, low, high);
 }
 // The mask argument as bits.
 template <bool set>
 Mask make_mask(const uint64_t mask[], uint32_t lanes, const char*, const Where&) {
     if (!set) return register_mask();
-    const Block& block = ascendc_host::current();
-    if (block.counter_mode) return {true, mask[0], 0, 0};
+    Block& block = ascendc_host::current();
+    if (block.counter_mode) return keep_mask(block, {true, mask[0], 0, 0}, mask[0], 0);
     const uint64_t high = lanes > 64 ? mask[1] : 0;
-    if (mask[0] == 0 && high == 0) return no_lanes;
-    return {false, 0, mask[0], high};
+    if (mask[0] == 0 && high == 0) return keep_mask(block, no_lanes, 0, 0);
+    return keep_mask(block, {false, 0, mask[0], high}, mask[0], high);
 }
 
 // How an operand is walked: distances between blocks and between repeats, in blocks of 32 bytes.

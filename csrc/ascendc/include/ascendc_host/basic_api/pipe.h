@@ -881,6 +881,26 @@ class LocalMemAllocator {
     uint32_t head_ = 0;
 };
 
+namespace detail {
+// Functions of dav-2201 without a tensor for temporary results write them into the last 8 KiB of the unified
+// buffer, whatever lies there. `values` are repeated until `bytes` are full.
+template <typename T>
+void use_reserved_space(const char* api, T value, uint64_t bytes) {
+    if (__NPU_ARCH__ == 3510) return;
+    ascendc_host::Block& block = ascendc_host::current();
+    TPipe* const pipe = TPipe::active();
+    constexpr uint64_t reserved = TOTAL_UB_SIZE - TOTAL_VEC_LOCAL_SIZE;
+    if (pipe != nullptr && pipe->rest<uint8_t, TPosition::VECCALC>().GetSize() < reserved)
+        ascendc_host::warn_once(ascendc_host::format(
+            "kernel %s: %s writes temporary results into the last 8 KiB of the unified buffer, which "
+            "InitBuffer gave "
+            "out; what was there is lost, as on a device. Leave 8 KiB of it, as the documents say [%s:%d]",
+            block.kernel, api, block.where.file, block.where.line));
+    T* const at = reinterpret_cast<T*>(block.memory(ascendc_host::Memory::ub) + TOTAL_VEC_LOCAL_SIZE);
+    std::fill_n(at, std::min(bytes, reserved) / sizeof(T), value);
+}
+}  // namespace detail
+
 // The rest of the unified buffer behind what the active TPipe has given out.
 template <typename T, TPosition pos>
 bool PopStackBuffer(LocalTensor<T>& tensor, Where where = Where()) {

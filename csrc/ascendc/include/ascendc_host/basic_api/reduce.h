@@ -73,12 +73,19 @@ Wide<T> reduced(const Active<T>& active) {
     }
 }
 
-// Results lie `step` elements apart from one repeat to the next, `per_repeat` in each.
+inline uint32_t instruction_repeats(const char* api, const Mask& mask, uint32_t given, uint32_t lanes,
+                                    const Where& where) {
+    if (!mask.counter) require_repeats(api, static_cast<int32_t>(given), where);
+    return mask.repeats(given, lanes);
+}
+// Results lie `step` elements apart from one repeat to the next, one for each `group`; those of a repeat
+// begin at a multiple of `alignment` bytes.
 template <ReduceType type, typename T>
 void reduce_groups(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask,
-                   uint32_t repeats, uint32_t group, uint64_t step, Stride stride, const Where& where) {
+                   uint32_t repeats, uint32_t group, uint64_t step, uint64_t alignment, Stride stride,
+                   const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
-    repeats = mask.repeats(repeats, lanes);
+    repeats = instruction_repeats(api, mask, repeats, lanes, where);
     if (repeats == 0) return;
     const Operand<T> from(src, stride, mask, repeats, lanes, api, "src", where);
     require_order(api, {"dst", dst.bytes(), step * sizeof(T)}, from, mask, repeats, lanes, where);
@@ -95,7 +102,7 @@ void reduce_groups(const char* api, const LocalTensor<T>& dst, const LocalTensor
         for (uint32_t i = 0; i * group < end; ++i) {
             if (!present[i]) continue;
             const uint64_t at = repeat * step + i;
-            vector_operand(dst, (at + 1) * sizeof(T), api, "dst", where, sizeof(T))[at] = results[i];
+            vector_operand(dst, (at + 1) * sizeof(T), api, "dst", where, alignment)[at] = results[i];
         }
     }
 }
@@ -151,7 +158,7 @@ void reduce_with_index(const char* api, const LocalTensor<T>& dst, const LocalTe
                        const Mask& mask, uint32_t repeats, uint64_t step, Stride stride, ReduceOrder order,
                        const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
-    repeats = mask.repeats(repeats, lanes);
+    repeats = instruction_repeats(api, mask, repeats, lanes, where);
     if (repeats == 0) return;
     const Operand<T> from(src, stride, mask, repeats, lanes, api, "src", where);
     const ExtremeStore<T> results(api, dst, order, where);
@@ -284,7 +291,7 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes 
     detail::reduce_groups<ReduceType::SUM>(
         "WholeReduceSum", dst, src,
         detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceSum", where), repeatTime,
-        detail::most_lanes, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
+        detail::most_lanes, dstRepStride, sizeof(T), {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
 }
 template <typename T, bool isSetMask = true, typename Lanes>
 void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
@@ -318,7 +325,7 @@ void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes ma
     const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};
     if constexpr (reduceType == ReduceType::SUM) {
         detail::reduce_groups<reduceType>("ReduceRepeat", dst, src, active, repeatTime, detail::most_lanes,
-                                          dstRepStride, stride, where);
+                                          dstRepStride, sizeof(T), stride, where);
     } else {
         detail::reduce_with_index<reduceType>("ReduceRepeat", dst, src, active, repeatTime, dstRepStride,
                                               stride, order, where);
@@ -333,7 +340,8 @@ void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes
     detail::reduce_groups<reduceType>(
         "ReduceDataBlock", dst, src,
         detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceDataBlock", where), repeatTime,
-        32 / sizeof(T), uint64_t(dstRepStride) * 8, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
+        32 / sizeof(T), uint64_t(dstRepStride) * 8, 8 * sizeof(T),
+        {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
 }
 template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true, typename Lanes>
 void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
@@ -343,8 +351,8 @@ void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes 
     detail::reduce_groups<reduceType>(
         "ReducePairElem", dst, src,
         detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReducePairElem", where), repeatTime, 2,
-        uint64_t(dstRepStride) * detail::lanes_of<T>() / 2, {uint32_t(srcBlkStride), uint32_t(srcRepStride)},
-        where);
+        uint64_t(dstRepStride) * detail::lanes_of<T>() / 2, 32,
+        {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
 }
 template <typename T, bool isSetMask = true, typename Lanes>
 void PairReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
@@ -422,7 +430,7 @@ template <typename T, bool isSetMask = true>
 void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,  // not used
                const int32_t count, Where where = Where()) {
     ASCENDC_FLOATS(ReduceSum, T);
-    ascendc_host::enter(where);
+    detail::leave_masks(ascendc_host::enter(where));
     detail::store_sum(dst, detail::first_elements("ReduceSum", src, count, where), true, where);
 }
 template <typename T>

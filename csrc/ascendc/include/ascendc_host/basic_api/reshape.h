@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ascendc_host/basic_api/arithmetic.h"
+#include "ascendc_host/basic_api/copy.h"
 
 namespace AscendC {
 
@@ -290,7 +291,10 @@ void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint8_t repeatTi
           const BrcbRepeatParams& params, Where where = Where()) {
     ascendc_host::enter(where);
     ASCENDC_WORDS_OF_CALL(Brcb, T, where);
-    const uint32_t block = params.dstBlkStride == 0 ? 1 : params.dstBlkStride;
+    if (params.dstBlkStride == 0 && repeatTime != 0)
+        ascendc_host::fail(ascendc_host::current(), where,
+                           "Brcb: dstBlkStride 0 is undefined; valid: 1 or more");
+    const uint32_t block = params.dstBlkStride;
     const T* from = detail::vector_operand(src, uint64_t(repeatTime) * 8 * sizeof(T), "Brcb", "src", where);
     ascendc_host::require_order("Brcb", {"dst", dst.bytes(), uint64_t(params.dstRepStride) * ONE_BLK_SIZE},
                                 {"src", from, 8 * sizeof(T)}, repeatTime, where);
@@ -408,8 +412,18 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
     const uint64_t rows = forth ? params.cSize : inner;
     const uint64_t columns = forth ? inner : params.cSize;
     const uint64_t count = params.nSize * rows * columns;
+    if (count == 0) return;
+    if (params.cSize > 4095 || inner > 4095 || inner * sizeof(T) % 32 != 0)
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "Transpose: cSize %u, hSize * wSize %llu; each is at most 4095, and hSize * wSize "
+                "elements are whole blocks of 32 bytes",
+                unsigned(params.cSize), static_cast<unsigned long long>(inner)));
     const T* from = detail::vector_operand(src, count * sizeof(T), "Transpose", "src", where);
     T* to = detail::vector_operand(dst, count * sizeof(T), "Transpose", "dst", where);
+    ascendc_host::require_apart("Transpose", {"dst", to, count * sizeof(T)}, {"src", from, count * sizeof(T)},
+                                where);
     for (uint64_t i = 0; i < count; ++i) {
         const uint64_t batch = i / (rows * columns);
         const uint64_t at = i % (rows * columns);
@@ -419,17 +433,19 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
 
 namespace detail {
 // Sixteen rows of 32 bytes become columns. Elements of 1 byte fill one half of the rows at a time, elements
-// of 4 bytes two rows each.
+// of 4 bytes two rows each. A single repeat begins a stride after the addresses, as documented; of several
+// the first does not.
 template <typename T, typename Address>
 void to_5hd(const TransDataTo5HDParams& params, const Address& row) {
     constexpr uint32_t width = 32 / sizeof(T);
-    for (uint32_t repeat = 0; repeat < params.repeatTimes; ++repeat) {
+    const uint64_t first = params.repeatTimes == 1 ? 1 : 0;
+    for (uint64_t repeat = first; repeat < first + params.repeatTimes; ++repeat) {
         T matrix[16][width];
         for (uint32_t i = 0; i < 16; ++i) {
-            std::memcpy(matrix[i], row(false, i, uint64_t(repeat) * params.srcRepStride * ONE_BLK_SIZE), 32);
+            std::memcpy(matrix[i], row(false, i, repeat * params.srcRepStride * ONE_BLK_SIZE), 32);
         }
         for (uint32_t i = 0; i < 16; ++i) {
-            T* to = reinterpret_cast<T*>(row(true, i, uint64_t(repeat) * params.dstRepStride * ONE_BLK_SIZE));
+            T* to = reinterpret_cast<T*>(row(true, i, repeat * params.dstRepStride * ONE_BLK_SIZE));
             if constexpr (sizeof(T) == 1) {
                 const uint32_t column = i + (params.srcHighHalf ? 16 : 0);
                 for (uint32_t j = 0; j < 16; ++j) to[j + (params.dstHighHalf ? 16 : 0)] = matrix[j][column];
@@ -448,14 +464,16 @@ void TransDataTo5HD(const LocalTensor<T> (&dstList)[NCHW_CONV_ADDR_LIST_SIZE],
                     const TransDataTo5HDParams& params, Where where = Where()) {
     ascendc_host::enter(where);
     detail::to_5hd<T>(params, [&](bool destination, uint32_t i, uint64_t at) {
-        return (destination ? dstList : srcList)[i].use_bytes(at + 32, "TransDataTo5HD",
-                                                              destination ? "dstList" : "srcList", where) +
+        const char* name = destination ? "dstList" : "srcList";
+        return reinterpret_cast<uint8_t*>(detail::vector_operand((destination ? dstList : srcList)[i],
+                                                                 at + 32, "TransDataTo5HD", name, where)) +
                at;
     });
 }
 template <typename T>
-void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t srcList[NCHW_CONV_ADDR_LIST_SIZE],
-                    const TransDataTo5HDParams& params, Where where = Where()) {
+void TransDataTo5HD(const uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE],
+                    const uint64_t srcList[NCHW_CONV_ADDR_LIST_SIZE], const TransDataTo5HDParams& params,
+                    Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     const uint64_t begin = reinterpret_cast<uint64_t>(block.memory(ascendc_host::Memory::ub));
     detail::to_5hd<T>(params, [&](bool destination, uint32_t i, uint64_t at) {
@@ -463,8 +481,19 @@ void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t srcList
         if (address < begin || address + 32 > begin + TOTAL_UB_SIZE) {
             ascendc_host::fail(block, where, "TransDataTo5HD: an address outside the unified buffer");
         }
+        detail::check_aligned(reinterpret_cast<const void*>(address), 32, "TransDataTo5HD",
+                              destination ? "dstList" : "srcList", where);
         return reinterpret_cast<uint8_t*>(address);
     });
+}
+// The addresses lie in the unified buffer.
+template <typename T>
+void TransDataTo5HD(const LocalTensor<uint64_t>& dst, const LocalTensor<uint64_t>& src,
+                    const TransDataTo5HDParams& params, Where where = Where()) {
+    constexpr uint64_t bytes = NCHW_CONV_ADDR_LIST_SIZE * sizeof(uint64_t);
+    ascendc_host::enter(where);
+    const uint64_t* to = detail::vector_operand(dst, bytes, "TransDataTo5HD", "dst", where);
+    TransDataTo5HD<T>(to, detail::vector_operand(src, bytes, "TransDataTo5HD", "src", where), params, where);
 }
 
 }  // namespace AscendC

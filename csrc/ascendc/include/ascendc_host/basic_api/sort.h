@@ -71,6 +71,7 @@ template <typename T>
 void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
             const int32_t repeatTime, Where where = Where()) {
     ascendc_host::enter(where);
+    detail::require_repeats("Sort32", repeatTime, where);
     const uint64_t count = uint64_t(repeatTime) * 32;
     const T* scores = detail::vector_operand(src0, count * sizeof(T), "Sort32", "src0", where);
     const uint32_t* indices = detail::vector_operand(src1, count * 4, "Sort32", "src1", where);
@@ -103,14 +104,23 @@ void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgS
     }
     const LocalTensor<T>* lists[] = {&src.src1, &src.src2, &src.src3, &src.src4};
     uint64_t total = 0;
-    for (int i = 0; i < 4; ++i) total += (params.validBit >> i & 1) != 0 ? params.elementLengths[i] : 0;
+    for (int i = 0; i < 4; ++i) {
+        if ((params.validBit >> i & 1) == 0) continue;
+        total += params.elementLengths[i];
+        if (params.elementLengths[i] > 4095)
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("MrgSort: elementLengths[%d] is %u; valid: 0 to 4095; merge in parts", i,
+                                     unsigned(params.elementLengths[i])));
+    }
     for (uint32_t repeat = 0; repeat < params.repeatTimes; ++repeat) {
         std::vector<std::pair<const detail::Scored<T>*, uint32_t>> chosen;
         for (int i = 0; i < 4; ++i) {
             if ((params.validBit >> i & 1) == 0) continue;
             const uint64_t skipped = repeat * total * 8;
             const uint8_t* at =
-                lists[i]->use_bytes(skipped + params.elementLengths[i] * 8u, "MrgSort", "a source", where) +
+                reinterpret_cast<const uint8_t*>(detail::vector_operand(
+                    *lists[i], skipped + params.elementLengths[i] * 8u, "MrgSort", "a source", where, 8)) +
                 skipped;
             ascendc_host::require_apart("MrgSort", {"dst", dst.bytes(), total * params.repeatTimes * 8},
                                         {"a source", at, params.elementLengths[i] * uint64_t{8}}, where);
@@ -130,6 +140,8 @@ void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgS
 template <typename T, bool isExhaustedSuspension = false>
 void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sortList, const uint16_t elementCountList[4],
              uint32_t sortedNum[4], uint16_t validBit, const int32_t repeatTime, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::require_repeats("MrgSort", repeatTime, where);
     const MrgSort4Info info(elementCountList, isExhaustedSuspension, validBit,
                             static_cast<uint16_t>(repeatTime));
     MrgSort(dst, sortList, info, where);

@@ -26,6 +26,12 @@ void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint3
                                      i, srcShape[i], dstShape[i], axis));
         }
     }
+    if (dim == 2 && axis == 0 && srcShape[dim - 1] * sizeof(T) % 32 != 0)
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "BroadCast: rows of %u elements along axis 0; they must be whole blocks of 32 bytes",
+                srcShape[dim - 1]));
     const T* from = detail::vector_operand(src, source * sizeof(T), "BroadCast", "src", where);
     T* to = detail::vector_operand(dst, total * sizeof(T), "BroadCast", "dst", where);
     // Rows that are repeated may begin with the source itself, which is then written as it is.

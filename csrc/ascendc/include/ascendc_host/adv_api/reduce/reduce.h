@@ -17,19 +17,26 @@ struct SumParams {
     uint32_t n;
 };
 template <typename T, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false>
-void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SumParams& params,
-         Where where = Where()) {
+void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SumParams& params, Where where = Where(),
+         const char* api = "Sum") {
     static_assert(detail::is_one_of<T, half, float>, "Sum is for half and float");
-    ascendc_host::enter(where);
-    T* to = detail::vector_operand(dst, uint64_t(params.outter) * sizeof(T), "Sum", "dst", where);
-    const T* all = src.use(uint64_t(params.outter) * params.inner, "Sum", "src", where);
-    ascendc_host::require_apart("Sum", {"dst", to, params.outter * sizeof(T)},
+    const auto& block = ascendc_host::enter(where);
+    if (params.inner * sizeof(T) % 32 != 0 || params.n > params.inner)
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "%s: inner %u of rows of n = %u; rows are whole blocks of 32 bytes: inner is n "
+                "rounded up to a multiple of %u",
+                api, params.inner, params.n, static_cast<unsigned>(32 / sizeof(T))));
+    T* to = detail::vector_operand(dst, uint64_t(params.outter) * sizeof(T), api, "dst", where);
+    const T* all = src.use(uint64_t(params.outter) * params.inner, api, "src", where);
+    ascendc_host::require_apart(api, {"dst", to, params.outter * sizeof(T)},
                                 {"src", all, uint64_t(params.outter) * params.inner * sizeof(T)}, where);
     for (uint32_t row = 0; row < params.outter; ++row) {
         const uint64_t first = uint64_t(row) * params.inner;
-        const T* from = src.use(first + params.n, "Sum", "src", where) + first;
+        const T* from = src.use(first + params.n, api, "src", where) + first;
         const std::vector<detail::Wide<T>> values(from, from + params.n);
-        dst.use(row + 1, "Sum", "dst", where)[row] =
+        dst.use(row + 1, api, "dst", where)[row] =
             static_cast<T>(detail::pairwise_sum(values.data(), values.size()));
     }
 }
@@ -48,7 +55,7 @@ template <typename T, typename accType = T, bool isReuseSource = false, bool isB
 void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const MeanParams& params,
           Where where = Where()) {
     static_assert(detail::is_one_of<T, half, float>, "Mean is for half and float");
-    Sum(dst, src, SumParams{params.outter, params.inner, params.n}, where);
+    Sum(dst, src, SumParams{params.outter, params.inner, params.n}, where, "Mean");
     T* to = dst.use(params.outter, "Mean", "dst", where);
     for (uint32_t row = 0; row < params.outter; ++row)
         to[row] = static_cast<T>(static_cast<detail::Wide<T>>(to[row]) / params.n);
