@@ -23,6 +23,8 @@ _TYPEDEF = re.compile(r"\btypedef\s+(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}]*>)?\s+(\w
 #: What stands between a type and the name of a variable.
 _BETWEEN = " \t\r\n\f\v*&"
 _CONST = re.compile(r"(?:\A|\W)const\Z")
+#: What makes a name the end of another one, or a member.
+_PART_OF = re.compile(r"(?:[\w.]|->)\Z")
 #: Qualifiers in front of a type.
 _QUALIFIER = re.compile(r"\b(?:const|constexpr|static|typename|volatile|mutable|register|__\w+__)\s*\Z")
 _NOT_FUNCTIONS = frozenset(
@@ -261,8 +263,9 @@ class KernelCode:
         """
         found = ""
         if name not in self._named:
-            pattern = re.compile(rf"(?<![\w.])(?<!->){re.escape(name)}\s*(?=[;,)({{=\[])")
-            self._named[name] = [match.span() for match in pattern.finditer(self.code)]
+            pattern = re.compile(rf"{re.escape(name)}\s*(?=[;,)({{=\[])")  # begins with the name, which is found fast
+            found_at = (match.span() for match in pattern.finditer(self.code))
+            self._named[name] = [one for one in found_at if not _PART_OF.search(self.code[max(0, one[0] - 2) : one[0]])]
         first = bisect.bisect_left(self._named[name], (start, 0))
         for place, end in itertools.islice(self._named[name], first, None):
             if end > position:
