@@ -80,14 +80,22 @@ class _Signature:
     is_cann: bool = False
 
 
+#: A macro with the function that it calls.
+_CALLED = re.compile(r"\b([A-Z]\w+)\s*\(\s*(?=aclnn[A-Z0-9])")
+
+
+def called_functions(findings: Findings) -> frozenset[str]:
+    """Return the aclnn functions that macros call."""
+    return frozenset(given[0].strip() for one in _callers(findings) for _, given, _ in calls(one.body, _CALLED))
+
+
 def check_passed_types(findings: Findings, known: Known) -> None:
     """Report the calls whose values have other types than the aclnn function takes, where both are certain."""
     macros = _macros(findings)
-    called = re.compile(r"\b([A-Z]\w+)\s*\(\s*(?=aclnn[A-Z0-9])")
     converted = _conversions(findings, macros)
     reported: set[tuple[SourcePlace, str]] = set()
     for function in _callers(findings):
-        for match, given, _ in calls(function.body, called):
+        for match, given, _ in calls(function.body, _CALLED):
             name = given[0].strip()
             if match[1] not in macros and (match[1] in findings.macros or not _TORCH_NPU.fullmatch(match[1])):
                 continue
