@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ascend_graph.aclnn import CType, ValueKind
 from ascend_graph.adoption.cann_functions import cann_functions
-from ascend_graph.adoption.cpp.functions import CppFunction, calls
+from ascend_graph.adoption.cpp.functions import CppFunction, close_of, split
 from ascend_graph.adoption.cpp.value_types import declared_types, type_name, value_type
 from ascend_graph.adoption.ge_binding import NoBindingError
 from ascend_graph.adoption.known import Known
@@ -25,7 +25,6 @@ from ascend_graph.sources import Severity
 _TORCH_NPU = re.compile(r"EXEC_NPU_(?:NO_FORMAT_CHECK_)?CMD(?:_SYNC)?")
 #: Conversion of all arguments in the body of a macro: its name with one letter less is that of the conversion of one.
 _CONVERSION = re.compile(r"\b(\w+?)s\s*\(\s*__VA_ARGS__\s*,\s*\w")
-_FUNCTION = re.compile(r"aclnn[A-Z0-9]\w*")
 _POINTER = re.compile(r"\bacl(?:Tensor|Scalar)(?:List)?\b|\bacl(?:Int|Bool|Float)Array\b")
 #: What torch_npu makes of PyTorch's types; all others are passed as they are.
 _CONVERTED = {
@@ -80,13 +79,13 @@ class _Signature:
     is_cann: bool = False
 
 
-#: A macro with the function that it calls.
-_CALLED = re.compile(r"\b([A-Z]\w+)\s*\(\s*(?=aclnn[A-Z0-9])")
+#: A macro with the function that it calls, up to the bracket.
+_CALLED = re.compile(r"\b(?P<macro>[A-Z]\w+)\s*\((?=\s*(?P<function>aclnn[A-Z0-9]\w*)\s*,)")
 
 
 def called_functions(findings: Findings) -> frozenset[str]:
     """Return the aclnn functions that macros call."""
-    return frozenset(given[0].strip() for one in _callers(findings) for _, given, _ in calls(one.body, _CALLED))
+    return frozenset(match["function"] for one in _callers(findings) for match in _CALLED.finditer(one.body))
 
 
 def check_passed_types(findings: Findings, known: Known) -> None:
@@ -95,16 +94,17 @@ def check_passed_types(findings: Findings, known: Known) -> None:
     converted = _conversions(findings, macros)
     reported: set[tuple[SourcePlace, str]] = set()
     for function in _callers(findings):
-        for match, given, _ in calls(function.body, _CALLED):
-            name = given[0].strip()
-            if match[1] not in macros and (match[1] in findings.macros or not _TORCH_NPU.fullmatch(match[1])):
+        for match in _CALLED.finditer(function.body):
+            macro, name = match["macro"], match["function"]
+            if macro not in macros and (macro in findings.macros or not _TORCH_NPU.fullmatch(macro)):
                 continue
-            signature = _signature(name, known) if _FUNCTION.fullmatch(name) else None
-            if signature is None:
+            signature, close = _signature(name, known), close_of(function.body, match.end() - 1)
+            if signature is None or close < 0:
                 continue
+            given = split(function.body[match.end() : close])[1:]
             line = function.body_line + function.body[: match.start()].count("\n")
             place = SourcePlace(function.file, line)
-            for problem, severity in _problems(signature, match[1], given[1:], function, converted):
+            for problem, severity in _problems(signature, macro, given, function, converted):
                 if (place, problem) not in reported:
                     reported.add((place, problem))
                     findings.report(place, problem, severity=severity)
