@@ -25,6 +25,7 @@ import torch
 import ascend_graph
 from ascend_graph.adoption import adopt
 from ascend_graph.adoption.bound.definitions import bound_operators
+from ascend_graph.adoption.cann_functions import roles_of
 from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.known import Known
@@ -319,7 +320,11 @@ def _compare_kernels(
             continue
         with attempts.of(f"kernel {name}"):
             verdict, detail = check_kernel(
-                chosen[name], _overload(chosen[name], registered=True), kernel, functions[name], known
+                chosen[name],
+                _overload(chosen[name], registered=True),
+                kernel,
+                functions[name],
+                lambda function: roles_of(function, known, findings.kernel_files),
             )
         found[verdict][name] = detail
     return found

@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,10 @@ from typing import Any
 import torch
 import torch_npu  # noqa: F401  the device
 
-from ascend_graph.adoption.cann_functions import roles_of
 from ascend_graph.adoption.cpp.functions import CppFunction, close_of
 from ascend_graph.adoption.cpp.preprocessor import conditions_at
 from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.ge_binding import NoBindingError
-from ascend_graph.adoption.known import Known
 from ascend_graph.environment import toolkit_directory
 
 #: Accepted calls that are compared, and calls that are tried for them, of one operator.
@@ -204,7 +202,11 @@ def _kernels(module: Any, group: list[str], functions: dict[str, CppFunction]) -
 
 
 def check_kernel(
-    decision: Decision, overload: Any, kernel: CompiledKernel, function: CppFunction, known: Known
+    decision: Decision,
+    overload: Any,
+    kernel: CompiledKernel,
+    function: CppFunction,
+    roles: Callable[[str], str],
 ) -> tuple[str, str]:
     """Return how an operator compares with its kernel, and what shows it."""
     accepted = refused = 0
@@ -218,7 +220,7 @@ def check_kernel(
         except Exception:
             kernel.taken()
             continue
-        written = _written(kernel.taken(), args, schema, known)
+        written = _written(kernel.taken(), args, schema, roles)
         if written is None or written - marked:
             return "differs", f"writes {sorted(written - marked) if written else 'unknown arguments'}"
         accepted += 1
@@ -242,7 +244,7 @@ def check_kernel(
     return ("narrower", f"{refused} of {accepted} calls are refused: {detail}") if refused else ("equal", "")
 
 
-def _written(calls: Any, args: list[Any], schema: Any, known: Known) -> set[str] | None:
+def _written(calls: Any, args: list[Any], schema: Any, roles: Callable[[str], str]) -> set[str] | None:
     """Return the arguments that stand where an aclnn function writes; None if its parameters are not known."""
     memory: dict[int, str] = {}
     for argument, value in zip(schema.arguments, args, strict=True):
@@ -252,14 +254,14 @@ def _written(calls: Any, args: list[Any], schema: Any, known: Known) -> set[str]
     found = set()
     for name, tensors in calls:
         try:
-            roles = roles_of(name, known)
+            letters = roles(name)
         except NoBindingError:
             return None if memory else set()
         count = tensors[-1][0]
-        if count != len(roles):
+        if count != len(letters):
             continue
         found |= {
-            memory[pointer] for position, pointer in tensors[:-1] if roles[position] in "wx" and pointer in memory
+            memory[pointer] for position, pointer in tensors[:-1] if letters[position] in "wx" and pointer in memory
         }
     return found
 

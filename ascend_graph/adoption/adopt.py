@@ -15,6 +15,7 @@ from typing import Any
 from ascend_graph.adoption.decision import Decision, RegistrationForm, State, count
 from ascend_graph.adoption.decisions import decide_all
 from ascend_graph.adoption.module import Existing, Merged, code_lines, head_of, merge, read_module, region_of
+from ascend_graph.adoption.passed_types import check_passed_types
 from ascend_graph.adoption.repository import AdoptionError, own_files, read_repository
 from ascend_graph.adoption.tests_file import find_references, tests_of
 from ascend_graph.sources import Diagnostic
@@ -116,6 +117,7 @@ def adopt(
         raise AdoptionError(f"{path}: no module's name; expected a file such as operators.py. Name another --output")
     existing = read_module(path)
     findings, known = read_repository(root)
+    check_passed_types(findings, known)
     decisions = decide_all(findings, known)
     regions = [(one.name, region_of(one)) for one in decisions]
     head = head_of(decisions, root, path, title or root.name)

@@ -22,17 +22,17 @@ _LETTERS = {Direction.IN: "r", Direction.OUT: "w", Direction.INOUT: "x"}
 
 @cache
 def cann_functions() -> dict[str, str]:
-    """Return the roles of the parameters of CANN's own functions, by name.
+    """Return the letters of the parameters of CANN's own functions, by name; see the head of the file.
 
     >>> cann_functions()["aclnnInplaceAdd"]
-    'xr.'
+    'xrS'
     """
     lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 
 def roles_of(name: str, known: Known, kernel_files: Sequence[Path] = ()) -> str:
-    """Return one letter for each parameter of an aclnn function: read, written, x for both, a dot for a value.
+    """Return one letter for each parameter of an aclnn function: r, w and x for tensors, h for host memory, others for values.
 
     A header of the repository comes first, then its prototype with its kernel, then what CANN's own headers declare.
 

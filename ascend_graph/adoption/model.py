@@ -138,6 +138,8 @@ class Findings:
     bound_functions: list[BoundFunction] = field(default_factory=list)
     #: Files with kernels of Ascend C.
     kernel_files: list[Path] = field(default_factory=list)
+    #: Bodies of macros ``NAME(first, ...)`` by name; empty for a macro with other parameters.
+    macros: dict[str, list[str]] = field(default_factory=dict)
     #: Keys under which macros register functions for devices.
     dispatch_keys: set[str] = field(default_factory=set)
     #: Namespaces that Python opens.

@@ -38,10 +38,11 @@ def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | 
 
     Checked are versions and ABI of torch, torch_npu, CANN and compilers, caches, operator packages and definitions that
     hide others, environment variables. With MODULE (or a .py or .so file) or --op: function, header and library of its
-    operators.
+    operators. With a directory of C++ sources: calls that pass other types than their aclnn function takes.
 
     \b
     ascend-graph doctor
+    ascend-graph doctor csrc/
     ascend-graph doctor my_ops --op my_ops::add
     python serve.py 2>&1 | ascend-graph doctor --message -
 

@@ -1,7 +1,7 @@
 """Command ``doctor``: it checks that an installation and its operators work together, and proposes fixes.
 
 Each module checks one subject and yields findings: ``installation``, ``caches``, ``packages`` (of operators),
-``variables``, ``operators`` (the function, header and library of one). ``messages`` explains known error messages of
+``variables``, ``operators`` (the function, header and library of one), ``sources`` (calls in C++). ``messages`` explains known error messages of
 programs.
 """
 
@@ -16,6 +16,7 @@ from ascend_graph.doctor.installation import installation
 from ascend_graph.doctor.messages import Diagnosis, diagnose, without_answer
 from ascend_graph.doctor.operators import extension, named_operator
 from ascend_graph.doctor.packages import packages
+from ascend_graph.doctor.sources import sources
 from ascend_graph.doctor.variables import variables
 from ascend_graph.workers import answers, launcher_arguments
 
@@ -36,7 +37,8 @@ def examine_operators(
     """Yield findings about the functions, headers and libraries of operators.
 
     Args:
-        modules: Modules, ``.py`` files or libraries that define operators; they are imported in a separate process.
+        modules: Modules, ``.py`` files or libraries that define operators; they are imported in a separate process. A directory
+            of C++ sources is read.
         names: Op types and aclnn functions, which are looked up in files; ``namespace::operator``, which needs that process.
         environment: The environment that selects operator packages.
     """
@@ -45,6 +47,9 @@ def examine_operators(
             yield from named_operator(name, environment)
     loadable = []
     for module in modules:
+        if Path(module).is_dir() and not (Path(module) / "__init__.py").exists():
+            yield from sources(Path(module))
+            continue
         findings = list(extension(Path(module))) if module.endswith(".so") else []
         yield from findings
         if not any(finding.is_wrong for finding in findings):

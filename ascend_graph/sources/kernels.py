@@ -130,8 +130,8 @@ def _parameters(text: str) -> Iterator[SourceParameter]:
         yield SourceParameter(kind.replace(" *", "*"), name)
 
 
-def find_kernels(text: str) -> tuple[Kernel, ...]:
-    """Return the kernels defined in preprocessed ``text``, without templates.
+def find_kernels(text: str, *, templates: bool = False) -> tuple[Kernel, ...]:
+    """Return the kernels defined in preprocessed ``text``, with ``templates`` those that are function templates, too.
 
     >>> find_kernels('extern "C" __ascendc_global__ void add(uint8_t * x, uint32_t n) {}')[0].parameters
     (SourceParameter(type='uint8_t*', name='x'), SourceParameter(type='uint32_t', name='n'))
@@ -153,7 +153,7 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
             start = max(text.rfind(stop, 0, found.start()) for stop in (";", "}", "{")) + 1
             head = re.sub(r"^#.*$", "", text[start : found.start()], flags=re.MULTILINE)
             match = re.compile(r"[^(){};]*?\b(\w+)\s*\(").match(text, skip_attributes(text, found.end()))
-            if match is None or re.search(r"\btemplate\s*<", head):
+            if match is None or (not templates and re.search(r"\btemplate\s*<", head)):
                 continue
             close = matching(text, match.end(), ")")
             if close < 0 or text[close + 1 :].lstrip()[:1] != "{":

@@ -145,6 +145,37 @@ def test_the_kernel_of_a_prototype_without_outputs_tells_what_is_written(adopted
     assert "what the kernel of PutRows does with cache is not understood" in one.reason
 
 
+TEMPLATE = """
+#define PUT_CLASS Put<T, mode>
+template <typename T, int mode> class Put {
+public:
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR cache) {
+        from.SetGlobalBuffer((__gm__ T *)x);
+        to.SetGlobalBuffer((__gm__ T *)cache);
+    }
+    __aicore__ inline void Run();
+    AscendC::GlobalTensor<T> from, to;
+};
+template <typename T, int mode> __aicore__ inline void PUT_CLASS::Run() {
+    AscendC::LocalTensor<T> local;
+    AscendC::DataCopy(local, from, 16);
+    AscendC::DataCopy(to, local, 16);
+}
+#undef PUT_CLASS
+template <int mode> __global__ __aicore__ void put_rows(GM_ADDR x, GM_ADDR cache, GM_ADDR workspace, GM_ADDR tiling) {
+    Put<half, mode> one;
+    one.Init(x, cache);
+    one.Run();
+}
+"""
+
+
+def test_a_kernel_template_whose_class_a_macro_names_is_read(adopted: Adopt) -> None:
+    files = {"op_host__put_rows_def": OP_DEF.format(output=""), "op_kernel__put_rows": TEMPLATE}
+    one = adopt_put(adopted, "EXEC_NPU_CMD(aclnnPutRows, x, cache);", **files)
+    assert schema_of(one) == "mine_writes::put(Tensor x, Tensor(a1!) cache) -> ()", one.reason
+
+
 def test_the_operator_with_marks_has_the_ge_operator(adopted: Adopt) -> None:
     output = 'this->Output("cache").ParamType(REQUIRED).DataType({ge::DT_FLOAT16}).Format({ge::FORMAT_ND});'
     one = adopt_put(

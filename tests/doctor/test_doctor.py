@@ -602,3 +602,25 @@ def test_a_package_whose_library_does_not_load_is_named(tmp_path: Path) -> None:
         in found.text
     )
     assert found.fix.startswith("ascend-graph survey WHEEL")
+
+
+def test_a_directory_of_sources_is_read_for_types_that_calls_pass(tmp_path: Path) -> None:
+    header = tmp_path / "home/include/aclnnop/aclnn_turn.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(
+        "aclnnStatus aclnnTurnGetWorkspaceSize(const aclTensor *x, double eps, aclTensor *out, uint64_t *workspaceSize,"
+        " aclOpExecutor **executor);\n"
+    )
+    source = tmp_path / "csrc/ops.cpp"
+    source.parent.mkdir()
+    text = (
+        "void turn(const at::Tensor &x, float eps, at::Tensor &out)\n{\n    EXEC_NPU_CMD(aclnnTurn, x, eps, out);\n}\n"
+    )
+    source.write_text(text)
+    found = doctor(str(source.parent), ASCEND_HOME_PATH=str(tmp_path / "home"))
+    assert found.exit_code == 1
+    assert "!!  ops.cpp:3  aclnnTurn: EXEC_NPU_CMD passes eps as float; expected double for eps" in found.output
+    assert "declare double eps_value = eps; and pass that" in found.output
+    source.write_text(text.replace("float", "double"))
+    found = doctor(str(source.parent), ASCEND_HOME_PATH=str(tmp_path / "home"))
+    assert (found.exit_code, "1 aclnn function(s) get the types that are declared" in found.output) == (0, True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ascend_graph.adoption.cpp.functions import CppParameter, close_of, parameters_of, split
@@ -19,7 +21,10 @@ _BASE = re.compile(r"(?:\b(?:public|protected|private|virtual)\s+)*(?:\w+\s*::\s
 _ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*(?:typename\s+)?(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}]*>)?\s*;")
 _TYPEDEF = re.compile(r"\btypedef\s+(?:\w+\s*::\s*)*(\w+)\s*(?:<[^;{}]*>)?\s+(\w+)\s*;")
 #: What stands between a type and the name of a variable.
-_BETWEEN = re.compile(r"(?:\s|[*&]|\bconst\b)+\Z")
+_BETWEEN = " \t\r\n\f\v*&"
+_CONST = re.compile(r"(?:\A|\W)const\Z")
+#: What makes a name the end of another one, or a member.
+_PART_OF = re.compile(r"(?:[\w.]|->)\Z")
 #: Qualifiers in front of a type.
 _QUALIFIER = re.compile(r"\b(?:const|constexpr|static|typename|volatile|mutable|register|__\w+__)\s*\Z")
 _NOT_FUNCTIONS = frozenset(
@@ -62,9 +67,9 @@ class NamedCallee:
 
 
 class KernelCode:
-    """Code of a kernel, with its functions and classes."""
+    """Code of a kernel, with its functions and classes; ``macros`` name classes."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, macros: Mapping[str, str]) -> None:
         self.code = code
         self.classes: dict[str, list[Span]] = {}
         self.bases: dict[str, set[str]] = {}
@@ -73,12 +78,16 @@ class KernelCode:
             self.classes.setdefault(match["name"], []).append(span)
             named = {found[1] for part in split(match["bases"] or "") if (found := _BASE.match(part.strip()))}
             self.bases.setdefault(match["name"], set()).update(named)
-        self.aliases = {match[1]: match[2] for match in _ALIAS.finditer(code)}
+        self.aliases = dict(macros) | {match[1]: match[2] for match in _ALIAS.finditer(code)}
         self.aliases |= {match[2]: match[1] for match in _TYPEDEF.finditer(code)}
         self.functions: dict[str, list[DeviceFunction]] = {}
         for one in self._defined():
             self.functions.setdefault(one.name, []).append(one)
         self._all = sorted((one for some in self.functions.values() for one in some), key=lambda one: one.whole)
+        self._types: dict[int, str] = {}
+        self._named: dict[str, list[Span]] = {}
+        #: The furthest end of each function and those in front of it.
+        self._ends = list(itertools.accumulate((one.whole[1] for one in self._all), max))
 
     def _defined(self) -> Iterator[DeviceFunction]:
         spans = [(name, *span) for name, found in self.classes.items() for span in found]
@@ -100,15 +109,19 @@ class KernelCode:
                         break
                     start = end + following.end() - 1
             inside = [(end - begin, name) for name, begin, end in spans if begin <= match.start() < end]
-            owner = match["owner"] or (min(inside)[1] if inside else "")
+            owner = self.class_of(match["owner"]) if match["owner"] else (min(inside)[1] if inside else "")
             end = close_of(self.code, start)
             parameters = parameters_of(self.code[match.end() : close])
             yield DeviceFunction(match["name"], parameters, owner, (match.start(), end), (close + 1, end))
 
     def enclosing(self, position: int) -> DeviceFunction | None:
         """Return the innermost function that a position is in."""
-        found = [one for one in self._all if one.whole[0] <= position < one.whole[1]]
-        return found[-1] if found else None
+        number = bisect.bisect_right(self._all, position, key=lambda one: one.whole[0])
+        while number and self._ends[number - 1] > position:
+            number -= 1
+            if self._all[number].whole[1] > position:
+                return self._all[number]
+        return None
 
     def family(self, name: str) -> list[str]:
         """Return a class and its bases that are in the code, nearest first; empty if it is not a class of the code."""
@@ -144,8 +157,8 @@ class KernelCode:
         place = start
         while (mark := re.search(r"(?:\.|->)\s*(?:template\s+)?\Z", self.code[max(0, place - 20) : place])) is not None:
             left = place - len(mark.group())
-            while self.code[:left].rstrip().endswith("]"):
-                left = self._opening_before(self.code[:left].rstrip(), "[", "]")
+            while self._ends_with("]", left):
+                left = self._opening_before(left, "[", "]")
             word = self._word_before(left) if left >= 0 else ""
             path.insert(0, word)
             if not word:
@@ -166,19 +179,25 @@ class KernelCode:
                 return place if depth == 0 else at
         return at
 
-    @staticmethod
-    def _opening_before(text: str, opening: str, closing: str) -> int:
-        """Return the position of the bracket that the last character of a text closes, or -1."""
+    def _ends_with(self, mark: str, end: int) -> bool:
+        """Return whether a mark stands in front of a position, and maybe of spaces."""
+        return self.code[max(0, end - _LONGEST_NAME) : end].rstrip().endswith(mark)
+
+    def _opening_before(self, end: int, opening: str, closing: str) -> int:
+        """Return the position of the bracket that is closed in front of a position, or -1."""
         depth = 0
-        for place in range(len(text) - 1, max(-1, len(text) - _LONGEST_NAME), -1):
-            depth += (text[place] == closing) - (text[place] == opening)
-            if depth == 0:
+        for place in range(end - 1, max(-1, end - _LONGEST_NAME), -1):
+            depth += (self.code[place] == closing) - (self.code[place] == opening)
+            if depth == 0 and not self.code[place].isspace():
                 return place
         return -1
 
     def _word_before(self, end: int) -> str:
-        found = re.search(r"([A-Za-z_]\w*)\s*\Z", self.code[max(0, end - _LONGEST_NAME) : end])
-        return found[1] if found else ""
+        text = self.code[max(0, end - _LONGEST_NAME) : end].rstrip()
+        start = len(text)
+        while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            start -= 1
+        return text[start:].lstrip("0123456789")
 
     def called(self, callee: NamedCallee, count: int) -> list[DeviceFunction]:
         """Return the functions that a call with so many arguments may run; none if its class is not certain."""
@@ -243,8 +262,14 @@ class KernelCode:
         With ``outside`` the declaration is a member: one that is in no function.
         """
         found = ""
-        for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}\s*(?=[;,)({{=\[])", self.code[start:position]):
-            place = start + match.start()
+        if name not in self._named:
+            pattern = re.compile(rf"{re.escape(name)}\s*(?=[;,)({{=\[])")  # begins with the name, which is found fast
+            found_at = (match.span() for match in pattern.finditer(self.code))
+            self._named[name] = [one for one in found_at if not _PART_OF.search(self.code[max(0, one[0] - 2) : one[0]])]
+        first = bisect.bisect_left(self._named[name], (start, 0))
+        for place, end in itertools.islice(self._named[name], first, None):
+            if end > position:
+                break
             kind = self._type_before(place)
             if not kind or kind in _NOT_TYPES:
                 continue
@@ -254,20 +279,28 @@ class KernelCode:
                     continue
             elif inner is not None and place >= inner.body[0] and self.end_of_block(place) < position:
                 continue
-            found = kind if kind != "auto" else self._made_type(start + match.end())
+            found = kind if kind != "auto" else self._made_type(end)
             if kind == "auto" and not found:
                 found = "auto"
         return found
 
     def _type_before(self, place: int) -> str:
         """Return the type that a declaration has in front of its name; empty if it is not a declaration."""
-        between = _BETWEEN.search(self.code[max(0, place - _LONGEST_NAME) : place])
-        end = self._before_angles(place - len(between.group())) if between else 0
-        name = self._word_before(end)
+        if place not in self._types:
+            self._types[place] = self._read_type_before(place)
+        return self._types[place]
+
+    def _read_type_before(self, place: int) -> str:
+        text = self.code[max(0, place - _LONGEST_NAME) : place]
+        kind = text.rstrip(_BETWEEN)
+        while _CONST.search(kind[-6:]):
+            kind = kind[:-5].rstrip(_BETWEEN)
+        end = self._before_angles(place - len(text) + len(kind))
+        name = self._word_before(end) if kind != text else ""
         if not name:
             return ""
         start = self.code.rindex(name, 0, end)
-        while self.code[:start].rstrip().endswith("::"):
+        while self._ends_with("::", start):
             left = self._before_angles(self.code.rindex("::", 0, start))
             outer = self._word_before(left)
             if not outer:

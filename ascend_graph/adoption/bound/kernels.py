@@ -57,6 +57,8 @@ _POINTER = re.compile(
     re.DOTALL,
 )
 _STORED = re.compile(r"\s*(?P<this>this\s*->\s*)?(?P<name>[A-Za-z_]\w*)\s*=(?P<value>[^=].*)?\Z", re.DOTALL)
+#: Body of a macro that stands for a class: ``Base<T, mode>``.
+_CLASS_NAME = re.compile(r"\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<[^;{}()]*>)?\s*")
 _MARK = re.compile(r"\b__global__\b")
 #: Types of numbers that hold no address.
 _SMALL = frozenset(
@@ -95,7 +97,9 @@ def kernel_writes(name: str, files: Iterable[Path], caller: Path) -> KernelWrite
         except (OSError, SourceError):
             continue
         found += [
-            (one, path) for one in find_kernels(_MARK.sub(GLOBAL_MARK, code)) if one.name.rpartition("::")[2] == name
+            (one, path)
+            for one in find_kernels(_MARK.sub(GLOBAL_MARK, code), templates=True)
+            if one.name.rpartition("::")[2] == name
         ]
     near = {path: len(os.path.commonpath((path, caller))) for _, path in found}
     found = [(one, path) for one, path in found if near[path] == max(near.values())]
@@ -117,11 +121,12 @@ def kernel_writes(name: str, files: Iterable[Path], caller: Path) -> KernelWrite
 @lru_cache(maxsize=32)
 def _reader_of(path: Path, _: int) -> _Reader:
     """Return the reader of a file, which is read again when it changes."""
-    return _Reader(_with_included(path, 0, set()))
+    macros: dict[str, str] = {}
+    return _Reader(_with_included(path, 0, set(), macros), macros)
 
 
-def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
-    """Return the code of a file and of the repository's files that it includes."""
+def _with_included(path: Path, depth: int, seen: set[Path], macros: dict[str, str]) -> str:
+    """Return the code of a file and of the repository's files that it includes; ``macros`` gets those that name a class."""
     if path in seen or depth > _MAX_DEPTH:
         return ""
     seen.add(path)
@@ -129,21 +134,26 @@ def _with_included(path: Path, depth: int, seen: set[Path]) -> str:
         source = read_source(path)
     except (OSError, SourceError):
         return ""
+    for name, definitions in source.macros.items():
+        bodies = [one.body for one in definitions if one.body is not None]
+        classes = {found[1] if (found := _CLASS_NAME.fullmatch(one)) else "" for one in bodies}
+        if len(classes) == 1:
+            macros.setdefault(name, classes.pop())
     # The directories of headers are, where a path names them, those that the file is in.
     places = [
         next((one / name for one in path.parents[:_MAX_PARENTS] if (one / name).is_file()), None)
         for name in _INCLUDED.findall(source.text)
     ]
-    parts = [_with_included(one.resolve(), depth + 1, seen) for one in places if one is not None]
+    parts = [_with_included(one.resolve(), depth + 1, seen, macros) for one in places if one is not None]
     return "\n".join([*parts, source.code])
 
 
 class _Reader:
     """Reader of the uses of names in the code of a kernel."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, macros: dict[str, str]) -> None:
         self.code = text
-        self.known = KernelCode(text)
+        self.known = KernelCode(text, macros)
 
     def verdict(self, kernel: str, name: str) -> str:
         """Return ``read``, ``written`` or ``unknown`` for the memory that a parameter of a kernel points to."""
@@ -166,8 +176,10 @@ class _Reader:
 
     def uses(self, name: str, spans: tuple[Span, ...]) -> Iterator[tuple[str, Place]]:
         """Yield what each use of a name in parts of the code does: reads, writes, or gives its memory to another name."""
-        pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b|(?<=this->){re.escape(name)}\b")
+        pattern = re.compile(rf"{re.escape(name)}\b")  # begins with the name, which is found fast
         for match in (one for start, end in spans for one in pattern.finditer(self.code, start, end)):
+            if re.match(r"[\w.]", self.code[match.start() - 1 : match.start()]):
+                continue
             before, after = (
                 self.code[max(0, match.start() - 200) : match.start()],
                 self.code[match.end() : match.end() + 80],

@@ -284,7 +284,7 @@ class _Walker(MemoryWalker):
         for one, role in zip(arguments, roles, strict=True):
             if role in "wx":
                 self.write(one)
-            elif role == "." and self.memory(one) and not isinstance(one, ast.Attribute | ast.Call):
+            elif role not in "rwxh" and self.memory(one) and not isinstance(one, ast.Attribute | ast.Call):
                 self.problem(f"it passes a tensor to {name} where that takes a value", self.memory(one))
 
     def is_stored_address(self, node: ast.expr, depth: int = 0) -> bool:

@@ -129,6 +129,9 @@ def _useful(path: Path, root: Path, findings: Findings) -> SourceText | None:
 def _read_functions(source: SourceText, file: str, findings: Findings, *, only: str = "") -> None:
     """Add the functions and the constants of a file to the findings; with ``only`` those whose body has that text."""
     findings.constants[file] = _constants(source.code)
+    for name, macro in ((name, one) for name, found in source.macros.items() for one in found if one.parameters):
+        body = macro.body if len(macro.parameters or ()) == 2 and (macro.parameters or ())[1] == "..." else ""
+        findings.macros.setdefault(name, []).append(body or "")
     lines, code = source.text.split("\n"), source.code.split("\n")
     directives = [n for n, line in enumerate(lines, 1) if _CONDITION.match(line)]
     for function in functions(source.code, file):

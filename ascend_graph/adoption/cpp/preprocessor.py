@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -11,13 +12,21 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]
 _MAX_VARIANTS = 8
 
 
+@lru_cache(maxsize=4)
+def _directives(text: str) -> tuple[re.Match[str], ...]:
+    """Return the directives of a text, which are asked for once a definition."""
+    return tuple(_DIRECTIVE.finditer(text))
+
+
 def conditions_at(text: str, offset: int) -> tuple[str, ...]:
     """Return the conditions of the preprocessor around an offset, without include guards."""
     stack: list[list[str]] = []
-    for match in _DIRECTIVE.finditer(text, 0, offset):
+    for match in _directives(text):
+        if match.start() >= offset:
+            break
         word, rest = match[1], match[2]
         if word in ("if", "ifdef", "ifndef"):
-            guard = word == "ifndef" and re.match(rf"\s*#\s*define\s+{re.escape(rest)}\b", text[match.end() :])
+            guard = word == "ifndef" and re.compile(rf"\s*#\s*define\s+{re.escape(rest)}\b").match(text, match.end())
             written = {"ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}.get(word, rest)
             stack.append([] if guard else [written])
         elif stack and word in ("elif", "else") and stack[-1]:
