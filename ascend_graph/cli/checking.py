@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | None, output_format: str) -> None:
     """Check that the parts of this installation work together, and print the line that fixes each problem.
 
-    Checked are versions and ABI of torch, torch_npu, CANN and compilers, caches, operator packages and definitions that
-    hide others, environment variables. With MODULE (or a .py or .so file) or --op: function, header and library of its
-    operators. With a directory of C++ sources: calls that pass other types than their aclnn function takes.
+    Checked are versions and ABI of torch, torch_npu, CANN and compilers, caches, packages and definitions that hide others,
+    variables. With MODULE (or a .py or .so file) or --op: function, header and library of its operators; with a directory
+    of C++ sources: calls that pass other types than their aclnn function takes.
 
     \b
-    ascend-graph doctor
     ascend-graph doctor csrc/
     ascend-graph doctor my_ops --op my_ops::add
     python serve.py 2>&1 | ascend-graph doctor --message -

@@ -120,9 +120,7 @@ def _check_functions(
     """Raise if a function is not callable, or if aclnn arguments are given for an operator with its own kernel."""
     for name, function in (("meta", meta), ("converter", converter)):
         if function is not None and (not callable(function) or isinstance(function, type)):
-            raise RegistrationError(
-                f"{op_type}: {name}={function!r} must be a function; pass one, not a class or its name"
-            )
+            raise RegistrationError(f"{op_type}: {name}={function!r} must be a function; pass one, not a class")
     if overload is not None and (aclnn is not None or aclnn_arguments):
         raise RegistrationError(
             f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
@@ -323,7 +321,11 @@ def read_aclnn_request(
         )
         for a in alternatives
     )
-    _check_arguments(function, arguments, op_type)
+    if arguments and op_type is None:
+        raise RegistrationError(
+            f"{function}: arguments= is for a prototype: give op_type=, or say what the function's parameters are in "
+            "aclnn_arguments="
+        )
     meta = meta_function or meta
     _check_functions(meta, converter, function, None, None, None, function)
     prototype = declared.schema.prototype if op_type is None else find_prototype(op_type)
@@ -346,14 +348,6 @@ def read_aclnn_request(
         alternatives,
         op_type is not None,
     )
-
-
-def _check_arguments(function: str, arguments: Mapping[str, Any] | None, op_type: str | None) -> None:
-    if arguments and op_type is None:
-        raise RegistrationError(
-            f"{function}: arguments= is for a prototype: give op_type=, or say what the function's parameters are in "
-            "aclnn_arguments="
-        )
 
 
 def _pairs(subject: str, name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -392,17 +386,14 @@ def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
 
 def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]:
     """Copy and check the samples, so that those of an iterator can be read again."""
+    expected = "(args, kwargs), such as ((x, y), {})"
     if not isinstance(samples, Iterable):
-        raise RegistrationError(
-            f"{op_type}: samples={samples!r} must be a list of (args, kwargs), such as [((x, y), {{}})]"
-        )
+        raise RegistrationError(f"{op_type}: samples={samples!r} must be a list of {expected}")
     kept = []
     for n, sample in enumerate(samples):
         match sample:
             case (list() | tuple() as args, Mapping() as kwargs):
                 kept.append((tuple(args), dict(kwargs)))
             case _:
-                raise RegistrationError(
-                    f"{op_type}: samples[{n}] is {type(sample).__name__}; expected (args, kwargs), such as ((x, y), {{}})"
-                )
+                raise RegistrationError(f"{op_type}: samples[{n}] is {type(sample).__name__}; expected {expected}")
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""Values that a macro passes with another C type than the aclnn function takes are reported, if both types are certain."""
+"""Values that a macro passes with another C type than the aclnn function takes are reported, if both are certain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _HEADER = """
 aclnnStatus aclnnTurnGetWorkspaceSize(const aclTensor *x, double eps, int64_t axis, bool keep, char *mode,
     const aclIntArray *sizes, float scale, aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
 """
-_RIGHT = {"eps": "double eps", "axis": "int64_t axis", "keep": "bool keep", "mode": "char *mode", "sizes": "at::IntArrayRef sizes",
-          "scale": "float scale"}  # fmt: skip
+_RIGHT = {"eps": "double eps", "axis": "int64_t axis", "keep": "bool keep", "mode": "char *mode",
+          "sizes": "at::IntArrayRef sizes", "scale": "float scale"}  # fmt: skip
 
 
 def _function(

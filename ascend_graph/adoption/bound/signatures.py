@@ -10,9 +10,9 @@ import struct
 from dataclasses import dataclass
 
 from ascend_graph.adoption.bound.object_types import cast_type, is_object
-from ascend_graph.adoption.cpp.definitions import plain_type
 from ascend_graph.adoption.cpp.expressions import expression
 from ascend_graph.adoption.cpp.functions import CppFunction, CppParameter, split
+from ascend_graph.adoption.cpp.schema_types import plain_type
 from ascend_graph.adoption.model import BoundFunction, Findings
 
 _INTS = (

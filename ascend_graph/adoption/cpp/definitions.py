@@ -17,6 +17,7 @@ from ascend_graph.adoption.cpp.function_names import function_name, function_of,
 from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, split, string_of
 from ascend_graph.adoption.cpp.preprocessor import conditions_at, variants_of
 from ascend_graph.adoption.cpp.pybind import read_bindings
+from ascend_graph.adoption.cpp.schema_types import plain_type, schema_type
 from ascend_graph.adoption.cpp.structures import structures
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, operator_key, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
@@ -41,15 +42,6 @@ _OLD = re.compile(r"\bRegisterOperators\s*\(\s*\)")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b")
 _KEYS = re.compile(r"\b(?:k|DispatchKey::)([A-Z]\w*)\b")
-#: Types of C++ and of schemas, for schemas that torch makes from a function.
-_CPP_TYPES = {
-    "at::Tensor": "Tensor", "torch::Tensor": "Tensor", "Tensor": "Tensor", "int64_t": "int", "double": "float",
-    "bool": "bool", "at::TensorList": "Tensor[]", "torch::TensorList": "Tensor[]", "at::IntArrayRef": "int[]",
-    "torch::IntArrayRef": "int[]", "c10::string_view": "str", "std::string": "str", "at::Scalar": "Scalar",
-    "c10::Scalar": "Scalar", "std::string_view": "str", "at::ScalarType": "ScalarType", "c10::SymInt": "SymInt",
-    "std::vector<at::Tensor>": "Tensor[]", "std::vector<torch::Tensor>": "Tensor[]", "std::vector<int64_t>": "int[]",
-    "at::ArrayRef<int64_t>": "int[]", "c10::IntArrayRef": "int[]", "std::vector<double>": "float[]",
-}  # fmt: skip
 
 
 def source_files(paths: list[Path]) -> list[Path]:
@@ -365,11 +357,6 @@ class _Reader:
         self.findings.implementations.append(Implementation(name, key, function, shown, place))
 
 
-def plain_type(text: str) -> str:
-    """Return a C++ type without const, references and spaces around."""
-    return re.sub(r"\s+", " ", re.sub(r"\bconst\b|&", " ", text)).strip().replace(" ", "")
-
-
 def schema_of(name: str, function: CppFunction) -> str | None:
     """Return the schema that torch makes from a function's declaration; None for a type that it does not take."""
     arguments = []
@@ -393,11 +380,3 @@ def schema_of(name: str, function: CppFunction) -> str | None:
         returns = f"{kind} _0"
         returns = f"({returns})"
     return f"{name}({', '.join(arguments)}) -> {returns}"
-
-
-def schema_type(text: str) -> str | None:
-    """Return the schema's type of a C++ type, or None."""
-    plain = plain_type(text)
-    optional = re.fullmatch(r"(?:c10|std|at)::optional<(.*)>", plain)
-    inner = _CPP_TYPES.get(optional[1] if optional else plain)
-    return f"{inner}?" if inner and optional else inner

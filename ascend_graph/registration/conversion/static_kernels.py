@@ -25,13 +25,19 @@ _CALLERS = tuple(f"{package}._acl_concrete_graph.acl_graph" for package in ("tor
 _written: ContextVar[Sequence[int]] = ContextVar("written_inputs", default=())
 
 
-def written_inputs(graph: fx.Graph) -> tuple[int, ...]:
+def recorded_on_copies(compiled: Any, graph: fx.Graph, config: Any) -> Any:
+    """Return a capture that writes its inputs once; the same one if it writes none, or no such kernels are asked for."""
+    written = _written_inputs(graph) if _compiles_static_kernels(config) else ()
+    return RecordedOnCopies(compiled, written) if written else compiled
+
+
+def _written_inputs(graph: fx.Graph) -> tuple[int, ...]:
     """Return the positions of the inputs that a graph writes."""
     written = {node.args[0] for node in graph.nodes if node.target is torch.ops.aten.copy_.default}
     return tuple(n for n, node in enumerate(graph.find_nodes(op="placeholder")) if node in written)
 
 
-def compiles_static_kernels(config: Any) -> bool:
+def _compiles_static_kernels(config: Any) -> bool:
     """Return whether a configuration of either compiler asks for kernels of one shape."""
     captures = getattr(getattr(config, "experimental_config", None), "aclgraph", None)
     return bool(

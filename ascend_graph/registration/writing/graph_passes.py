@@ -28,11 +28,7 @@ from ascend_graph.registration.conversion.returned_views import (
     compile_with_returned_inputs,
     compile_with_returned_views,
 )
-from ascend_graph.registration.conversion.static_kernels import (
-    RecordedOnCopies,
-    compiles_static_kernels,
-    written_inputs,
-)
+from ascend_graph.registration.conversion.static_kernels import recorded_on_copies
 from ascend_graph.registration.conversion.strided_views import AtGivenOffsets, given_offsets, view_what_was_computed
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
@@ -139,13 +135,7 @@ def _install(compiler: Any, package: str) -> None:
         offsets = given_offsets(graph.graph, captured=captured) if registered and not gradient else {}
         compiled = compile_graph(self, graph, example_inputs, captured)
         compiled = AtGivenOffsets(compiled, offsets) if offsets else compiled
-        if (
-            captured
-            and registered
-            and compiles_static_kernels(self.config)
-            and (written := written_inputs(graph.graph))
-        ):
-            compiled = RecordedOnCopies(compiled, written)
+        compiled = recorded_on_copies(compiled, graph.graph, self.config) if captured and registered else compiled
         return on_its_device(graph.graph, compiled) if registered or gradient else compiled
 
     def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any, captured: bool) -> Any:
