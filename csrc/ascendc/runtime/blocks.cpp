@@ -735,12 +735,17 @@ void Block::check_balance() {
         if (queue.retired) continue;
         for (const auto& buffer : queue.buffers) {
             if (buffer.state == Buffer::State::free) continue;
-            const char* missing = buffer.state == Buffer::State::enqueued ? "EnQue without DeQue"
-                                  : buffer.state == Buffer::State::dequeued
-                                      ? "DeQue without FreeTensor"
-                                      : "AllocTensor without EnQue or FreeTensor";
-            fail(*this, buffer.used,
-                 format("queue %s is unbalanced at the end of the kernel: %s", queue.position, missing));
+            const std::string unbalanced =
+                format("queue %s is unbalanced at the end of the kernel: ", queue.position);
+            // The flag that EnQue set is there for the next kernel; a buffer that is not given back is no more.
+            if (buffer.state == Buffer::State::enqueued)
+                fail(*this, buffer.used, unbalanced + "EnQue without DeQue");
+            warn_once(format(
+                "kernel %s: %s%s; a device ends such a kernel as others, but has a buffer less [%s:%d]", kernel,
+                unbalanced.c_str(),
+                buffer.state == Buffer::State::dequeued ? "DeQue without FreeTensor"
+                                                        : "AllocTensor without EnQue or FreeTensor",
+                buffer.used.file, buffer.used.line));
         }
     }
 }
