@@ -236,23 +236,24 @@ void vcadd(AscendC::detail::Same<__ubuf__ T*> dst, __ubuf__ T* src, uint8_t repe
     const auto from = local_at(src, "vcadd", "src", where);
     if (whole) return sum_to_register(from, repeat, stride, where);
     reduce_groups<AscendC::ReduceType::SUM>("vcadd", local_at(dst, "vcadd", "dst", where), from,
-                                            register_mask(), repeat, most_lanes, dstRepeatStride, stride,
-                                            where);
+                                            register_mask(), repeat, most_lanes, dstRepeatStride, sizeof(T),
+                                            stride, where);
 }
-#define ASCENDC_INSTRUCTION_GROUPS(name, type, group, step)                                                 \
-    template <typename T>                                                                                   \
-    void name(__ubuf__ T* dst, __ubuf__ T* src, uint8_t repeat, uint16_t dstRepeatStride,                   \
-              uint16_t srcBlockStride, uint16_t srcRepeatStride,                                            \
-              const ascendc_host::Where& where = ascendc_host::Where()) {                                   \
-        using namespace AscendC::detail;                                                                    \
-        reduce_groups<AscendC::ReduceType::type>(                                                           \
-            #name, local_at(dst, #name, "dst", where), local_at(src, #name, "src", where), register_mask(), \
-            repeat, group, uint64_t(dstRepeatStride) * (step), {srcBlockStride, srcRepeatStride}, where);   \
+#define ASCENDC_INSTRUCTION_GROUPS(name, type, group, step, alignment)                                 \
+    template <typename T>                                                                              \
+    void name(__ubuf__ T* dst, __ubuf__ T* src, uint8_t repeat, uint16_t dstRepeatStride,              \
+              uint16_t srcBlockStride, uint16_t srcRepeatStride,                                       \
+              const ascendc_host::Where& where = ascendc_host::Where()) {                              \
+        using namespace AscendC::detail;                                                               \
+        reduce_groups<AscendC::ReduceType::type>(#name, local_at(dst, #name, "dst", where),            \
+                                                 local_at(src, #name, "src", where), register_mask(),  \
+                                                 repeat, group, uint64_t(dstRepeatStride) * (step),    \
+                                                 alignment, {srcBlockStride, srcRepeatStride}, where); \
     }
-ASCENDC_INSTRUCTION_GROUPS(vcgadd, SUM, 32 / sizeof(T), 8)
-ASCENDC_INSTRUCTION_GROUPS(vcgmax, MAX, 32 / sizeof(T), 8)
-ASCENDC_INSTRUCTION_GROUPS(vcgmin, MIN, 32 / sizeof(T), 8)
-ASCENDC_INSTRUCTION_GROUPS(vcpadd, SUM, 2, lanes_of<T>() / 2)
+ASCENDC_INSTRUCTION_GROUPS(vcgadd, SUM, 32 / sizeof(T), 8, 8 * sizeof(T))
+ASCENDC_INSTRUCTION_GROUPS(vcgmax, MAX, 32 / sizeof(T), 8, 8 * sizeof(T))
+ASCENDC_INSTRUCTION_GROUPS(vcgmin, MIN, 32 / sizeof(T), 8, 8 * sizeof(T))
+ASCENDC_INSTRUCTION_GROUPS(vcpadd, SUM, 2, lanes_of<T>() / 2, 32)
 #undef ASCENDC_INSTRUCTION_GROUPS
 #define ASCENDC_INSTRUCTION_EXTREME(name, type)                                                             \
     template <typename T>                                                                                   \
