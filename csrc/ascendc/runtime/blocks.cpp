@@ -737,12 +737,13 @@ void Block::check_balance() {
             if (buffer.state == Buffer::State::free) continue;
             const std::string unbalanced =
                 format("queue %s is unbalanced at the end of the kernel: ", queue.position);
-            // The flag that EnQue set is there for the next kernel; a buffer that is not given back is no more.
+            // The flag that EnQue set is there for the next kernel; a buffer that is not given back is no
+            // more.
             if (buffer.state == Buffer::State::enqueued)
                 fail(*this, buffer.used, unbalanced + "EnQue without DeQue");
             warn_once(format(
-                "kernel %s: %s%s; a device ends such a kernel as others, but has a buffer less [%s:%d]", kernel,
-                unbalanced.c_str(),
+                "kernel %s: %s%s; a device ends such a kernel as others, but has a buffer less [%s:%d]",
+                kernel, unbalanced.c_str(),
                 buffer.state == Buffer::State::dequeued ? "DeQue without FreeTensor"
                                                         : "AllocTensor without EnQue or FreeTensor",
                 buffer.used.file, buffer.used.line));
