@@ -87,6 +87,21 @@ def test_an_input_is_written_once(add_: Any, name: str, kind: str, dynamic: bool
         assert torch.equal(module.cache, eager.cache)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_input_behind_one_that_nothing_reads_is_written_once(add_: Any) -> None:
+    """A capture does not take inputs that are returned as they are: those behind them have other places."""
+
+    def run(returned: T, cache: T, x: T) -> tuple[T, T]:
+        part = returned[1:]
+        add_(cache, x)
+        return part, cache * 2
+
+    program = torch.compile(run, backend="npugraph_ex", options={"static_kernel_compile": True})
+    cache = numbers(3).npu()
+    assert torch.equal(program(numbers(3).npu(), cache, numbers(3).npu())[1].cpu(), numbers(3) * 4)
+    assert torch.equal(cache.cpu(), numbers(3) * 2)
+
+
 #: Arguments in memory, with what a program returns of one that it wrote.
 ARRANGED = {"gaps": lambda m: m[:, ::2], "offset": lambda m: m[1:, 1:], "turned": lambda m: m.t(), "whole": lambda m: m}
 RETURNED: dict[str, Callable[[T], Any]] = {

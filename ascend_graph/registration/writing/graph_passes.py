@@ -135,7 +135,6 @@ def _install(compiler: Any, package: str) -> None:
         offsets = given_offsets(graph.graph, captured=captured) if registered and not gradient else {}
         compiled = compile_graph(self, graph, example_inputs, captured)
         compiled = AtGivenOffsets(compiled, offsets) if offsets else compiled
-        compiled = recorded_on_copies(compiled, graph.graph, self.config) if captured and registered else compiled
         return on_its_device(graph.graph, compiled) if registered or gradient else compiled
 
     def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any, captured: bool) -> Any:
@@ -145,7 +144,7 @@ def _install(compiler: Any, package: str) -> None:
         ready, compile_ready = prepared(graph, captured=captured), functools.partial(original, self)
         if captured and registered:
             check_objects(graph.graph)
-            compile_ready = functools.partial(_compile_captured, compile_ready)
+            compile_ready = functools.partial(_compile_captured, compile_ready, self.config)
         if registered and not _is_gradient(graph.graph):
             give_views_their_layout(ready.graph, captured=captured)
         if captured and registered:
@@ -174,10 +173,10 @@ def _install(compiler: Any, package: str) -> None:
     setattr(compiler, _ENTRY, call)
 
 
-def _compile_captured(compile_graph: Any, module: fx.GraphModule, inputs: Any) -> Any:
+def _compile_captured(compile_graph: Any, config: Any, module: fx.GraphModule, inputs: Any) -> Any:
     """Compile a graph for captures, which takes the inputs that it writes at any offset, and those on the CPU unchanged."""
     offsets, on_host = placed_inputs(module.graph), host_inputs(module.graph)
-    compiled = compile_graph(module, inputs)
+    compiled = recorded_on_copies(compile_graph(module, inputs), module.graph, config)
     compiled = AtTracedOffsets(compiled, offsets) if offsets else compiled
     return SameHostInputs(compiled, on_host) if on_host else compiled
 
