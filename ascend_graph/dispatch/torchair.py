@@ -224,6 +224,10 @@ def existing_converter(overload: Any) -> Any:
     try:
         fx._get_converter(overload)  # loads TorchAir's converters of torch.ops.npu, if they are not
         found = getattr(overload, "_ge_converter", None) or fx._CONVERTERS.get(overload)
+        if (
+            fx._CONVERTERS.get(overload, found) is None
+        ):  # asking made an entry, in the place of what is registered later
+            del fx._CONVERTERS[overload]
     finally:
         if refusal is not None and getattr(overload, "_ge_converter", None) is None:
             overload._ge_converter = refusal

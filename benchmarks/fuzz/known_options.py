@@ -10,16 +10,23 @@ from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
 
 
-def _cloned_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a capture clones a returned view of an input: the clone's place is taken for the view's.
-
-    The same program is right without ``clone_output``.
-    """
-    captures = tuple(option for option in program.setting.captures if option[0] != "clone_output")
+def _is_of(option: str, program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a capture of ATen alone is right without an option that it has."""
+    captures = tuple(each for each in program.setting.captures if each[0] != option)
     plain = replace(program, setting=replace(program.setting, captures=captures))
-    if not finding.mode.startswith("npugraph_ex") or finding.kind != "value of outputs" or plain == program:
+    if not finding.mode.startswith("npugraph_ex") or plain == program or calls_operators(program):
         return False
-    return not calls_operators(program) and not is_right(program, finding.mode) and is_right(plain, finding.mode)
+    return not is_right(program, finding.mode) and is_right(plain, finding.mode)
+
+
+def _cloned_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a capture clones a returned view of an input: the clone's place is taken for the view's."""
+    return finding.kind == "value of outputs" and _is_of("clone_output", program, finding)
+
+
+def _static_kernels(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a capture runs once more to record its calls, on the inputs that it writes, or on fake tensors."""
+    return finding.kind != "value of gradients" and _is_of("static_kernel_compile", program, finding)
 
 
 def _clone_case(clones: bool) -> Case:
@@ -31,4 +38,16 @@ def _clone_case(clones: bool) -> Case:
     )
 
 
-OPTION_FAULTS = (KnownFault("cloned-views", _cloned_views, lambda: _clone_case(True), lambda: _clone_case(False)),)
+def _static_case(static: bool) -> Case:
+    nodes = (ProgramLine("{0}.add_(1)", ("x0",), ()), ProgramLine("{0} * 2", ("x0",), ("v0",)))
+    program, finding = case("npugraph_ex", "call 1: [0]: 2 of 2 values differ", *nodes, outputs=("v0",))
+    captures = (("static_kernel_compile", static),)
+    return replace(program, setting=replace(program.setting, captures=captures)), replace(
+        finding, kind="value of outputs"
+    )
+
+
+OPTION_FAULTS = (
+    KnownFault("cloned-views", _cloned_views, lambda: _clone_case(True), lambda: _clone_case(False)),
+    KnownFault("static-kernels", _static_kernels, lambda: _static_case(True), lambda: _static_case(False)),
+)

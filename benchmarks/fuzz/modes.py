@@ -149,8 +149,7 @@ def backend_of(name: str, setting: Setting = PLAIN, *, views: bool = True) -> An
     if name == "npugraph_ex":
         config.mode = "reduce-overhead"
         return torchair.get_npu_backend(compiler_config=config)
-    config.experimental_config.enable_view_optimize = views
-    for option, value in setting.ge:
+    for option, value in (*setting.ge, *((("enable_view_optimize", False),) if not views else ())):
         setattr(config.experimental_config, option, value)
     return torchair.get_npu_backend(compiler_config=config)
 
@@ -201,7 +200,7 @@ def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]
             warnings.simplefilter("ignore")
             yield 0, transformed(program, device, mode.removesuffix("_cpu"))
         return
-    with quiet():
+    with quiet(), program.setting.functionalization():
         is_exported = mode in ("export", "exported")
         holder = Holder(PLAIN if is_exported else program.setting, program.names())
         function = compiled(program, mode, holder)

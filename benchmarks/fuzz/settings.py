@@ -29,13 +29,13 @@ _MODES: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 CAPTURE_OPTIONS: Mapping[str, Sequence[Any]] = {
     "force_eager": (True,), "clone_output": (True,), "capture_limit": (1, 2), "inplace_pass": (False,),
     "input_inplace_pass": (False,), "remove_noop_ops": (False,), "remove_cat_ops": (False,), "pattern_fusion_pass": (False,),
-    "reuse_graph_pool_in_same_fx": (False,),
+    "reuse_graph_pool_in_same_fx": (False,), "frozen_parameter": (True,), "static_kernel_compile": (True,),
 }  # fmt: skip
 #: The same of GE graphs, of ``CompilerConfig().experimental_config``.
 GE_OPTIONS: Mapping[str, Sequence[Any]] = {
     "keep_inference_input_mutations": (False,), "enable_ref_data": (True,), "remove_noop_ops": (False,), "memory_efficiency": (True,),
     "pattern_fusion_pass": (False,), "topology_sorting_strategy": ("BFS", "RDFS", "StableRDFS"), "tiling_schedule_optimize": (True,),
-    "static_model_ops_lower_limit": (-1, 4),
+    "static_model_ops_lower_limit": (-1, 4), "enable_view_optimize": (False,), "npu_fx_pass": (True,), "frozen_parameter": (True,),
 }  # fmt: skip
 Options = tuple[tuple[str, Any], ...]
 
@@ -58,10 +58,18 @@ class Setting:
     ge: Options = ()
     #: True if captures are those of TorchAir's mode ``reduce-overhead``, which has a compiler of its own.
     older: bool = False
+    #: True if PyTorch's nodes of calls that write have the arguments themselves, as vLLM's configuration has it.
+    by_arguments: bool = False
 
     def mode(self) -> AbstractContextManager[Any]:
         """Return autograd's mode as a context."""
         return _MODES[self.grad_mode]()
+
+    def functionalization(self) -> AbstractContextManager[Any]:
+        """Return PyTorch's form of nodes of calls that write, as a context."""
+        import torch._inductor.config
+
+        return torch._inductor.config.patch(enable_auto_functionalized_v2=not self.by_arguments)
 
 
 def setting_from_data(data: Mapping[str, Any]) -> Setting:
@@ -96,7 +104,9 @@ def with_options(setting: Setting, r: Random) -> Setting:
     if r.random() < 0.6:
         return setting
     captures, ge = _drawn_options(CAPTURE_OPTIONS, r), _drawn_options(GE_OPTIONS, r)
-    return replace(setting, captures=captures, ge=ge, older=r.random() < 0.4)
+    if setting.exchanged:  # whoever freezes a parameter promises that it stays where it is
+        captures, ge = (tuple(o for o in options if o[0] != "frozen_parameter") for options in (captures, ge))
+    return replace(setting, captures=captures, ge=ge, older=r.random() < 0.4, by_arguments=r.random() < 0.25)
 
 
 class Holder:

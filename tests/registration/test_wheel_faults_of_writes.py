@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config
 import torch_npu
 import torchair
 import writing_operators as writing
@@ -375,3 +376,16 @@ def test_captures_without_the_pass_for_written_inputs(ops: SimpleNamespace) -> N
 
     program = torch.compile(run, backend="npugraph_ex", options={"input_inplace_pass": False})
     assert_as_eager(run, program, (numbers(4), numbers(4)))
+
+
+@fault(
+    "W34: GE has no converter of the first form of a call that writes",
+    "auto-generated converter for auto_functionalized",
+)
+def test_the_first_form_of_a_call_that_writes_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        ops.total(x, z)
+        return x * 2
+
+    with torch._inductor.config.patch(enable_auto_functionalized_v2=False):
+        assert_as_eager(run, ge(run), (X, Z))

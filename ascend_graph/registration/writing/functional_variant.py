@@ -86,7 +86,8 @@ def register_rule(overload: Any) -> RuleHandle:
 
     def functionalized(mode: Any, /, *args: Any, **kwargs: Any) -> Any:
         graph_passes.install()
-        if not mutation.is_functionalized_here(mode):
+        mutation.check_operator(overload)
+        if not mutation.is_functionalized_here(mode, overload, args, kwargs):
             return mode.__torch_dispatch__(overload, (), args, kwargs)
         return mutation.functionalize(mode, overload, args, kwargs)
 

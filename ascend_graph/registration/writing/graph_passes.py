@@ -48,6 +48,7 @@ from ascend_graph.registration.writing.value_copies import (
     is_input,
     keep_copies_of_written_values,
     keep_returned_copies,
+    return_apart,
     same_layout,
     separate_written_values,
     storage_of,
@@ -129,6 +130,7 @@ def _install(compiler: Any, package: str) -> None:
 
     @functools.wraps(original)
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
+        graph = _described_by_bases(graph)
         mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
         captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
         registered, gradient = has_registered(graph.graph), _is_gradient(graph.graph)
@@ -222,6 +224,7 @@ def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     if captured:
         keep_copies_of_written_values(copy.graph)
     keep_returned_copies(copy.graph)
+    return_apart(copy.graph, _returned_anew(copy.graph))
     separate_written_values(copy.graph)
     if not captured:
         keep_layouts_of_handed_on(copy.graph)
@@ -236,6 +239,18 @@ def _view_as_pytorch(graph: fx.Graph) -> None:
     """Have a gradient in GE view values in PyTorch's order, and by their place in PyTorch's memory."""
     view_what_was_computed(graph)
     keep_order_of_views(graph)
+
+
+def _described_by_bases(module: fx.GraphModule) -> fx.GraphModule:
+    """Return a graph whose calls that write are nodes with bases; without others, the same graph."""
+    if not mutation.calls_by_arguments(module.graph):
+        return module
+    copy = _copied(module)
+    for node in mutation.calls_by_arguments(copy.graph):
+        mutation.describe_by_bases(copy.graph, node)
+    copy.graph.lint()
+    copy.recompile()
+    return copy
 
 
 def _copied(module: fx.GraphModule) -> fx.GraphModule:
@@ -328,3 +343,15 @@ def _written_outside(graph: fx.Graph) -> list[fx.Node]:
     if metadata is None or metadata.tokens:
         return []
     return [inputs[n] for n in metadata.mutated_inp_runtime_indices]
+
+
+def _returned_anew(graph: fx.Graph) -> list[int]:
+    """Return the places of results that are new tensors for PyTorch, which share memory with no input and no other result."""
+    from torch._functorch._aot_autograd.schemas import OutputType
+
+    metadata = _metadata(graph)
+    if metadata is None or metadata.tokens:
+        return []
+    before = len(metadata.mutated_inp_runtime_indices)
+    anew = [info.output_type is OutputType.non_alias for info in metadata.output_info]
+    return [before + place for place, new in enumerate(anew) if new]

@@ -3,6 +3,9 @@
 ``auto_functionalized_v2(op, …)`` has the memories that the call writes to (*bases*), and the view and the base of
 each written argument. It returns the operator's outputs and the bases' new values. PyTorch makes such nodes for any
 operator. Here they are made for registered ones, because PyTorch's own node misplaces a view if its base has an offset.
+
+``auto_functionalized(op, …)``, of ``enable_auto_functionalized_v2 = False``, which vLLM sets, and of older exports,
+has the written arguments themselves. TorchAir does not convert it; graphs get the other node in its place.
 """
 
 from __future__ import annotations
@@ -57,6 +60,73 @@ def is_mutation(node: torch.fx.Node) -> bool:
     )
 
 
+def calls_by_arguments(graph: fx.Graph) -> list[fx.Node]:
+    """Return the nodes that stand for calls of these operators that write, and have the written arguments themselves."""
+    nodes = graph.find_nodes(op="call_function", target=torch.ops.higher_order.auto_functionalized)
+    return [node for node in nodes if is_ours(node.args[0])]
+
+
+def describe_by_bases(graph: fx.Graph, call: fx.Node) -> None:
+    """Replace a node that has the written arguments themselves by one that has them as bases, each its own."""
+    target: Any = call.args[0]
+    count = max(1, len(target._schema.returns))
+    results: list[Any] = list(range(count))
+    kwargs: dict[str, Any] = {name: value for name, value in call.kwargs.items() if name != "_only_clone_these_tensors"}
+    bases: list[Any] = []
+
+    def place(prefix: str, tensor: Any) -> int | None:
+        """Make a tensor a base, and return the place of its new value in the results."""
+        kwargs[f"{prefix}_base_index"] = None if tensor is None else len(bases)
+        bases.extend([] if tensor is None else [tensor])
+        return None if tensor is None else count + len(bases) - 1
+
+    for argument in written_arguments(target._schema):
+        given, prefix = kwargs.pop(argument.name), f"_{argument.name}"
+        if not _is_list(argument):
+            results.append(place(prefix, given))
+            continue
+        kwargs[f"{prefix}_length"] = None if given is None else len(given)
+        results.append(None if given is None else [place(f"{prefix}_{n}", item) for n, item in enumerate(given)])
+    with graph.inserting_before(call):
+        made = graph.call_function(
+            torch.ops.higher_order.auto_functionalized_v2, (target,), kwargs | {"_all_bases": bases}
+        )
+    made.meta = {key: what for key, what in call.meta.items() if key != "eager_input_vals"}
+    value = call.meta.get("val")
+    if value is not None:
+        made.meta["val"] = (*value[:count], *(t for each in value[count:] for t in _tensors(each)))
+    _hand_out(graph, call, results, made)
+    graph.erase_node(call)
+
+
+def _hand_out(graph: fx.Graph, old: fx.Node, results: Sequence[Any], made: fx.Node) -> None:
+    """Give the users of a node, or of a list among its results, the places that they have in another node's results."""
+    for user in list(old.users):
+        number: Any = user.args[1]  # the only users of such nodes take one result
+        place = results[number]
+        if isinstance(place, list) and all(each.target is operator.getitem for each in user.users):
+            _hand_out(graph, user, place, made)
+            graph.erase_node(user)
+            continue
+        with graph.inserting_before(user):
+            new = _result(graph, made, place)
+        given = {user: new}
+        for each in list(user.users):
+            each.args, each.kwargs = fx.map_arg((each.args, each.kwargs), lambda n, given=given: given.get(n, n))  # type: ignore[misc]
+        graph.erase_node(user)
+
+
+def _result(graph: fx.Graph, made: fx.Node, place: Any) -> Any:
+    if isinstance(place, list):
+        return [_result(graph, made, each) for each in place]
+    if place is None:
+        return None
+    taken = graph.call_function(operator.getitem, (made, place))
+    if "val" in made.meta:
+        taken.meta["val"] = made.meta["val"][place]
+    return taken
+
+
 def written_arguments(schema: torch.FunctionSchema) -> list[torch.Argument]:
     """Return the arguments that a schema declares as written."""
     return [a for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
@@ -105,12 +175,43 @@ class MutationListError(AscendGraphError, TypeError):
     """Error of an operator that writes and returns a list of tensors, which PyTorch takes into no graph."""
 
 
-def is_functionalized_here(mode: Any) -> bool:
-    """Return whether PyTorch would make a node with bases; exported programs get one with the arguments themselves."""
+def is_functionalized_here(mode: Any, operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call becomes a node with bases, as PyTorch is configured, or one with the arguments themselves.
+
+    Outside of exported programs it has bases wherever written arguments share memory: PyTorch would go on with a value of
+    each that has none of what the call wrote to the others.
+    """
+    import torch._export.config
     import torch._inductor.config
 
-    exporting = bool(getattr(mode, "export", False)) or getattr(torch.compiler, "is_exporting", bool)()
-    return not exporting and bool(torch._inductor.config.enable_auto_functionalized_v2)
+    if bool(getattr(mode, "export", False)) or getattr(torch.compiler, "is_exporting", bool)():
+        return bool(getattr(torch._export.config, "enable_auto_functionalized_v2_for_export", False))
+    given = {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **kwargs}
+    written = [t for a in written_arguments(operator._schema) for t in _tensors(given.get(a.name))]
+    together = any(
+        _share_memory(*PythonFunctionalizeAPI(mode).unwrap_tensors(pair)) for pair in itertools.combinations(written, 2)
+    )
+    return together or bool(torch._inductor.config.enable_auto_functionalized_v2)
+
+
+def check_operator(operator: Any) -> None:
+    """Check that PyTorch has nodes for an operator that writes.
+
+    Raises:
+        MutationNameError: An argument has the name of a parameter of PyTorch's.
+        MutationListError: It returns a list of tensors.
+    """
+    schema = operator._schema
+    if any(a.name == _TAKEN for a in schema.arguments):
+        raise MutationNameError(
+            f"{operator}: an argument is named {_TAKEN!r}, and the operator writes to an argument; PyTorch's auto_functionalized has a "
+            f"parameter of that name. Expected another name: give it a schema with one, and arguments={{<name>: {_TAKEN!r}}}"
+        )
+    if any(isinstance(_required(returned.type), torch.ListType) for returned in schema.returns):
+        raise MutationListError(
+            f"{operator}: it writes to an argument and returns a list of tensors, which PyTorch's auto_functionalized does not take; "
+            "expected tensors alone. Return each tensor by itself, or make two operators of it: one that writes, one that returns the list"
+        )
 
 
 def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -129,16 +230,7 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
     schema = operator._schema
     values = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
     values |= {a.name: a.default_value for a in schema.arguments if a.name not in values}
-    if _TAKEN in values:
-        raise MutationNameError(
-            f"{operator}: an argument is named {_TAKEN!r}, and the operator writes to an argument; PyTorch's auto_functionalized_v2 has a "
-            f"parameter of that name. Expected another name: give it a schema with one, and arguments={{<name>: {_TAKEN!r}}}"
-        )
-    if any(isinstance(_required(returned.type), torch.ListType) for returned in schema.returns):
-        raise MutationListError(
-            f"{operator}: it writes to an argument and returns a list of tensors, which PyTorch's auto_functionalized_v2 does not take; "
-            "expected tensors alone. Return each tensor by itself, or make two operators of it: one that writes, one that returns the list"
-        )
+    check_operator(operator)
     _check_apart(operator, [t for a in written_arguments(schema) for t in _tensors(values[a.name])])
     bases: list[Any] = []
     for argument in written_arguments(schema):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -37,6 +38,31 @@ def keep_returned_copies(graph: fx.Graph) -> None:
             kept.add(copy)
         elif copy is not None:
             taken.add(value)
+
+
+def return_apart(graph: fx.Graph, fresh: Collection[int]) -> None:
+    """Return values that PyTorch takes for new tensors in memory of their own, those at the places ``fresh`` of the results.
+
+    The passes of ``npu_fx_pass`` run before and drop copies, so that the graph returns an input, what it writes to one, or one value
+    at two places. PyTorch takes for new what ``chunk`` and its like return, too, which are views.
+    """
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    returned = list(output.args[0]) if isinstance(output.args[0], list | tuple) else []
+    writes = graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    taken = {_base(node.args[1]) for node in writes if is_input(node.args[0]) and isinstance(node.args[1], fx.Node)}
+    for place in (place for place in fresh if place < len(returned)):
+        node = returned[place]
+        if not isinstance(node, fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
+            continue
+        *views, base = _views(node)
+        if any(view.target is operator.getitem for view in views):
+            continue
+        if is_input(base) or base in taken:
+            with graph.inserting_before(output):
+                returned[place] = _own(node)
+        taken.add(base)
+    if returned:
+        output.args = (type(output.args[0])(returned),)
 
 
 def keep_copies_of_written_values(graph: fx.Graph) -> None:
@@ -130,12 +156,18 @@ def _origin(node: fx.Node) -> fx.Node:
 
 def _base(node: fx.Node) -> fx.Node:
     """Return the node that makes a value, behind views."""
-    while True:
-        storage = storage_of(node)
-        sources = [n for n in node.all_input_nodes if storage is not None and storage_of(n) == storage]
-        if not sources:
-            return node
-        node = sources[0]
+    *_, base = _views(node)
+    return base
+
+
+def _views(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield a node, what it is a view of, and so on, down to the node that makes the value."""
+    yield node
+    storage = storage_of(node)
+    for source in node.all_input_nodes:
+        if storage is not None and storage_of(source) == storage:
+            yield from _views(source)
+            return
 
 
 def is_input(node: Any) -> bool:
