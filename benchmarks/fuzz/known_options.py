@@ -21,7 +21,7 @@ def _is_of(option: str, program: FuzzProgram, finding: FuzzFinding) -> bool:
 
 def _cloned_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
     """Return whether a capture clones a returned view of an input: the clone's place is taken for the view's."""
-    return finding.kind == "value of outputs" and _is_of("clone_output", program, finding)
+    return finding.kind in ("value of outputs", "raises") and _is_of("clone_output", program, finding)
 
 
 def _static_kernels(program: FuzzProgram, finding: FuzzFinding) -> bool:

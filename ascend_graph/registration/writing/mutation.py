@@ -175,17 +175,25 @@ class MutationListError(AscendGraphError, TypeError):
     """Error of an operator that writes and returns a list of tensors, which PyTorch takes into no graph."""
 
 
+def _exports_bases() -> bool:
+    """Return whether exported programs have nodes with bases; those of older versions of PyTorch never do."""
+    try:
+        from torch._export import config
+    except ImportError:
+        return False
+    return bool(getattr(config, "enable_auto_functionalized_v2_for_export", False))
+
+
 def is_functionalized_here(mode: Any, operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether a call becomes a node with bases, as PyTorch is configured, or one with the arguments themselves.
 
     Outside of exported programs it has bases wherever written arguments share memory: PyTorch would go on with a value of
     each that has none of what the call wrote to the others.
     """
-    import torch._export.config
     import torch._inductor.config
 
     if bool(getattr(mode, "export", False)) or getattr(torch.compiler, "is_exporting", bool)():
-        return bool(getattr(torch._export.config, "enable_auto_functionalized_v2_for_export", False))
+        return _exports_bases()
     given = {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **kwargs}
     written = [t for a in written_arguments(operator._schema) for t in _tensors(given.get(a.name))]
     together = any(
