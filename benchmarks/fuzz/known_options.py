@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.fuzz.controls import calls_operators, is_right
+from benchmarks.fuzz.controls import calls_operators, is_explained, is_right
 from benchmarks.fuzz.faults import Case, KnownFault, case
 from benchmarks.fuzz.findings import FuzzFinding
 from benchmarks.fuzz.programs import FuzzProgram, ProgramLine
 
 
 def _is_of(option: str, program: FuzzProgram, finding: FuzzFinding) -> bool:
-    """Return whether a capture of ATen alone is right without an option that it has."""
+    """Return whether a capture of ATen alone is right without an option that it has, or wrong by another known fault."""
     captures = tuple(each for each in program.setting.captures if each[0] != option)
     plain = replace(program, setting=replace(program.setting, captures=captures))
     if not finding.mode.startswith("npugraph_ex") or plain == program or calls_operators(program):
         return False
-    return not is_right(program, finding.mode) and is_right(plain, finding.mode)
+    return not is_right(program, finding.mode) and is_explained(plain, finding)
 
 
 def _cloned_views(program: FuzzProgram, finding: FuzzFinding) -> bool:
