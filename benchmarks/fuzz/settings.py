@@ -29,7 +29,7 @@ _MODES: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 CAPTURE_OPTIONS: Mapping[str, Sequence[Any]] = {
     "force_eager": (True,), "clone_output": (True,), "capture_limit": (1, 2), "inplace_pass": (False,),
     "input_inplace_pass": (False,), "remove_noop_ops": (False,), "remove_cat_ops": (False,), "pattern_fusion_pass": (False,),
-    "reuse_graph_pool_in_same_fx": (False,), "frozen_parameter": (True,), "static_kernel_compile": (True,),
+    "reuse_graph_pool_in_same_fx": (False,), "frozen_parameter": (True,), "static_kernel_compile": (True,), "super_kernel_optimize": (True,),
 }  # fmt: skip
 #: The same of GE graphs, of ``CompilerConfig().experimental_config``.
 GE_OPTIONS: Mapping[str, Sequence[Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -130,11 +131,11 @@ def test_names_of_pytorch_are_refused_with_what_to_write(ops: Any) -> None:
     def write(x: T, mode: int) -> None:
         x.mul_(mode)
 
-    operator = ascend_graph.define_from_function("nodes_by_arguments::of_a_mode(Tensor(a!) x, int mode) -> ()", write)
-    registered = ascend_graph.register_kernel(eager=operator)
+    overload = ascend_graph.define_from_function("nodes_by_arguments::of_a_mode(Tensor(a!) x, int mode) -> ()", write)
+    registered = ascend_graph.register_kernel(eager=overload)
     try:
         with pytest.raises(Exception, match=r"an argument is named 'mode'.*Expected another name"):
-            captured(lambda x: operator(x, 2))(numbers(3).npu())
+            captured(lambda x: overload(x, 2))(numbers(3).npu())
     finally:
         registered.unregister()
 
@@ -142,12 +143,13 @@ def test_names_of_pytorch_are_refused_with_what_to_write(ops: Any) -> None:
 def test_a_node_becomes_one_with_bases(ops: Any) -> None:
     """The graph computes the same, with the new node in the place of the other."""
 
-    def called(x: T, y: T) -> Any:
-        made = torch.ops.higher_order.auto_functionalized(ops.list, xs=[x, None, y], x=y)
-        return made[1][0], made[1]
-
-    graph = torch.fx.symbolic_trace(called)
-    made = graph_passes._described_by_bases(graph)
+    graph = torch.fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    call = graph.call_function(torch.ops.higher_order.auto_functionalized, (ops.list,), {"xs": [x, None, y], "x": y})
+    written = graph.call_function(operator.getitem, (call, 1))
+    graph.output((graph.call_function(operator.getitem, (written, 0)), written))
+    module = torch.fx.GraphModule({}, graph)
+    made = graph_passes._described_by_bases(module)
     (node,) = [n for n in made.graph.nodes if n.target is torch.ops.higher_order.auto_functionalized_v2]
     assert {name: value for name, value in node.kwargs.items() if name.startswith("_xs")} == {
         "_xs_length": 3, "_xs_0_base_index": 0, "_xs_1_base_index": None, "_xs_2_base_index": 1,

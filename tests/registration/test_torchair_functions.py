@@ -133,6 +133,33 @@ def test_tagged_events(ops: Any, mode: str, dynamic: bool) -> None:
 
 
 @DYNAMIC
+def test_super_kernels_of_captures(ops: Any, dynamic: bool) -> None:
+    """A device makes one kernel of several; here they compute the same one by one."""
+
+    def program(x: T, y: T) -> T:
+        a = ops.scale(x, 3.0)
+        ops.total(x, y)
+        return ops.scale(x) + a
+
+    options = {"super_kernel_optimize": True, "super_kernel_optimize_options": {"stream_fusion": 1}}
+    assert_as_eager(program, torch.compile(program, backend="npugraph_ex", dynamic=dynamic, options=options), *CALLS)
+
+
+def test_super_kernel_scopes_of_a_capture(ops: Any) -> None:
+    if not hasattr(torch.npu, "super_kernel_scope_begin"):
+        pytest.skip("this torch_npu has no super kernels")
+    x, graph = numbers(4).npu(), torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        torch.npu.super_kernel_scope_begin("part")
+        y = ops.scale(x)
+        torch.npu.super_kernel_scope_end("part")
+    graph.super_kernel_optimize()
+    x.add_(1)
+    graph.replay()
+    assert torch.equal(y, x * 2)
+
+
+@DYNAMIC
 def test_a_tensor_waits_for_another(ops: Any, dynamic: bool) -> None:
     def program(x: T, y: T, waits: bool = True) -> T:
         ops.total(x, y)

@@ -204,12 +204,6 @@ REFUSED(kReports, aclError, aclrtCacheLastTaskExtendInfo)
 REFUSED(kReports, aclError, aclrtCacheLastTaskOpInfo)
 REFUSED(kReports, aclError, aclrtProfTrace)
 
-// Super kernels.
-static constexpr const char* kSuper = "leave it out: kernels of a host run one by one";
-REFUSED(kSuper, aclError, aclskOptimize)
-REFUSED(kSuper, aclError, aclskScopeBegin)
-REFUSED(kSuper, aclError, aclskScopeEnd)
-
 // Told of faults of the hardware.
 static constexpr const char* kFaults = "leave it out: a host has none";
 REFUSED(kFaults, aclError, aclRecoverAllHcclTasks)
