@@ -57,10 +57,10 @@ from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.effects import warn_of_effects
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
+from ascend_graph.registration.triton_ops import is_triton_op, keep_whole
 from ascend_graph.registration.writing import graph_passes
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.registration.writing.lazy_bits import register_lazy_bits
-from ascend_graph.registration.writing.triton_ops import is_triton_op, keep_whole
 from ascend_graph.registration.writing.unstated_writes import keep_calls, stand_in
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes

@@ -1,4 +1,4 @@
-"""Planted faults: off they change nothing, on they are the fault; which test reaches one is recorded; a verdict is right."""
+"""Planted faults: off they change nothing, on they are the fault; which test reaches one is recorded, a verdict right."""
 
 from __future__ import annotations
 

@@ -659,7 +659,7 @@ def test_a_machine_without_a_compiler_takes_what_was_compiled_ahead(
 def test_a_library_is_the_same_inside_and_outside_the_host_runtime(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The launcher adds directories of its toolkit; what was compiled before it started is found, others' still count."""
+    """The launcher adds directories of its toolkit; what was compiled before is found, others' still count."""
     library = answering(tmp_path / "source")
     outside = library.key()
     environment = host_environment(host_environment(os.environ, None), None)

@@ -73,7 +73,7 @@ def environment(packages: Path) -> dict[str, str]:
 
 
 def run(pages: Sequence[Path], directory: Path, variables: dict[str, str]) -> list[str]:
-    """Do what pages say in a directory, one after the other; where an output is not what it shows, or a command fails, in words."""
+    """Do what pages say in a directory, one after the other; in words where an output differs, or a command fails."""
     directory.mkdir()
     shown = [block for page in pages for block in blocks(page)]
     script = ["set -eu"]

@@ -1,4 +1,4 @@
-"""Calls that write as nodes that have the arguments themselves: under vLLM's configuration, and in exported programs."""
+"""Calls that write as nodes that have the arguments themselves: under vLLM's configuration, in exported programs."""
 
 from __future__ import annotations
 

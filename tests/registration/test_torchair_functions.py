@@ -1,4 +1,4 @@
-"""TorchAir's public functions for programs, in graphs with registered operators: scopes, events, gears, passes, dumps."""
+"""TorchAir's functions for programs, in graphs with registered operators: scopes, events, gears, passes, dumps."""
 
 from __future__ import annotations
 

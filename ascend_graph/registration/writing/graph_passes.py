@@ -38,6 +38,7 @@ from ascend_graph.registration.writing.base_layouts import (
     keep_layouts_of_handed_on,
     placed_inputs,
 )
+from ascend_graph.registration.writing.calls_by_arguments import calls_by_arguments, describe_by_bases
 from ascend_graph.registration.writing.input_layouts import check_written_inputs, keep_input_layouts
 from ascend_graph.registration.writing.merged_inputs import give_views_their_layout
 from ascend_graph.registration.writing.mutation import call_where_nothing_is_written, is_mutation
@@ -243,11 +244,11 @@ def _view_as_pytorch(graph: fx.Graph) -> None:
 
 def _described_by_bases(module: fx.GraphModule) -> fx.GraphModule:
     """Return a graph whose calls that write are nodes with bases; without others, the same graph."""
-    if not mutation.calls_by_arguments(module.graph):
+    if not calls_by_arguments(module.graph):
         return module
     copy = _copied(module)
-    for node in mutation.calls_by_arguments(copy.graph):
-        mutation.describe_by_bases(copy.graph, node)
+    for node in calls_by_arguments(copy.graph):
+        describe_by_bases(copy.graph, node)
     copy.graph.lint()
     copy.recompile()
     return copy

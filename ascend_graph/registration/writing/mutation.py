@@ -3,9 +3,6 @@
 ``auto_functionalized_v2(op, …)`` has the memories that the call writes to (*bases*), and the view and the base of
 each written argument. It returns the operator's outputs and the bases' new values. PyTorch makes such nodes for any
 operator. Here they are made for registered ones, because PyTorch's own node misplaces a view if its base has an offset.
-
-``auto_functionalized(op, …)``, of ``enable_auto_functionalized_v2 = False``, which vLLM sets, and of older exports,
-has the written arguments themselves. TorchAir does not convert it; graphs get the other node in its place.
 """
 
 from __future__ import annotations
@@ -58,73 +55,6 @@ def is_mutation(node: torch.fx.Node) -> bool:
         and node.target is torch.ops.higher_order.auto_functionalized_v2
         and is_ours(node.args[0])
     )
-
-
-def calls_by_arguments(graph: fx.Graph) -> list[fx.Node]:
-    """Return the nodes that stand for calls of these operators that write, and have the written arguments themselves."""
-    nodes = graph.find_nodes(op="call_function", target=torch.ops.higher_order.auto_functionalized)
-    return [node for node in nodes if is_ours(node.args[0])]
-
-
-def describe_by_bases(graph: fx.Graph, call: fx.Node) -> None:
-    """Replace a node that has the written arguments themselves by one that has them as bases, each its own."""
-    target: Any = call.args[0]
-    count = max(1, len(target._schema.returns))
-    results: list[Any] = list(range(count))
-    kwargs: dict[str, Any] = {name: value for name, value in call.kwargs.items() if name != "_only_clone_these_tensors"}
-    bases: list[Any] = []
-
-    def place(prefix: str, tensor: Any) -> int | None:
-        """Make a tensor a base, and return the place of its new value in the results."""
-        kwargs[f"{prefix}_base_index"] = None if tensor is None else len(bases)
-        bases.extend([] if tensor is None else [tensor])
-        return None if tensor is None else count + len(bases) - 1
-
-    for argument in written_arguments(target._schema):
-        given, prefix = kwargs.pop(argument.name), f"_{argument.name}"
-        if not _is_list(argument):
-            results.append(place(prefix, given))
-            continue
-        kwargs[f"{prefix}_length"] = None if given is None else len(given)
-        results.append(None if given is None else [place(f"{prefix}_{n}", item) for n, item in enumerate(given)])
-    with graph.inserting_before(call):
-        made = graph.call_function(
-            torch.ops.higher_order.auto_functionalized_v2, (target,), kwargs | {"_all_bases": bases}
-        )
-    made.meta = {key: what for key, what in call.meta.items() if key != "eager_input_vals"}
-    value = call.meta.get("val")
-    if value is not None:
-        made.meta["val"] = (*value[:count], *(t for each in value[count:] for t in _tensors(each)))
-    _hand_out(graph, call, results, made)
-    graph.erase_node(call)
-
-
-def _hand_out(graph: fx.Graph, old: fx.Node, results: Sequence[Any], made: fx.Node) -> None:
-    """Give the users of a node, or of a list among its results, the places that they have in another node's results."""
-    for user in list(old.users):
-        number: Any = user.args[1]  # the only users of such nodes take one result
-        place = results[number]
-        if isinstance(place, list) and all(each.target is operator.getitem for each in user.users):
-            _hand_out(graph, user, place, made)
-            graph.erase_node(user)
-            continue
-        with graph.inserting_before(user):
-            new = _result(graph, made, place)
-        given = {user: new}
-        for each in list(user.users):
-            each.args, each.kwargs = fx.map_arg((each.args, each.kwargs), lambda n, given=given: given.get(n, n))  # type: ignore[misc]
-        graph.erase_node(user)
-
-
-def _result(graph: fx.Graph, made: fx.Node, place: Any) -> Any:
-    if isinstance(place, list):
-        return [_result(graph, made, each) for each in place]
-    if place is None:
-        return None
-    taken = graph.call_function(operator.getitem, (made, place))
-    if "val" in made.meta:
-        taken.meta["val"] = made.meta["val"][place]
-    return taken
 
 
 def written_arguments(schema: torch.FunctionSchema) -> list[torch.Argument]:
@@ -195,7 +125,7 @@ def is_functionalized_here(mode: Any, operator: Any, args: Sequence[Any], kwargs
     if bool(getattr(mode, "export", False)) or getattr(torch.compiler, "is_exporting", bool)():
         return _exports_bases()
     given = {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **kwargs}
-    written = [t for a in written_arguments(operator._schema) for t in _tensors(given.get(a.name))]
+    written = [t for a in written_arguments(operator._schema) for t in tensors_in(given.get(a.name))]
     together = any(
         _share_memory(*PythonFunctionalizeAPI(mode).unwrap_tensors(pair)) for pair in itertools.combinations(written, 2)
     )
@@ -239,11 +169,11 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
     values = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
     values |= {a.name: a.default_value for a in schema.arguments if a.name not in values}
     check_operator(operator)
-    _check_apart(operator, [t for a in written_arguments(schema) for t in _tensors(values[a.name])])
+    _check_apart(operator, [t for a in written_arguments(schema) for t in tensors_in(values[a.name])])
     bases: list[Any] = []
     for argument in written_arguments(schema):
         value = values.pop(argument.name)
-        if not _is_list(argument):
+        if not is_list(argument):
             values |= _view(ctx, f"_{argument.name}", value, bases)
             continue
         values[f"_{argument.name}_length"] = None if value is None else len(value)
@@ -262,7 +192,8 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
     return ctx.wrap_tensors(results)
 
 
-def _is_list(argument: torch.Argument) -> bool:
+def is_list(argument: torch.Argument) -> bool:
+    """Return whether an argument takes a list, which may be absent."""
     return isinstance(_required(argument.type), torch.ListType)
 
 
@@ -378,7 +309,7 @@ def trace(operator: Any, mode: Any, args: Sequence[Any], kwargs: dict[str, Any])
     names = [a.name for a in operator._schema.arguments]
     given = dict(zip(names, args, strict=False)) | kwargs
     written = {a.name for a in written_arguments(operator._schema)}
-    targets = [t for name in written for t in _tensors(given.get(name))]
+    targets = [t for name in written for t in tensors_in(given.get(name))]
     read = {name: value if name in written else _apart(value, targets, mode) for name, value in given.items()}
     positional = [read.pop(name) for name in names[: len(args)]]
     return mode.__torch_dispatch__(operator, (), tuple(positional), read)
@@ -394,7 +325,8 @@ def _apart(value: Any, targets: Sequence[torch.Tensor], mode: Any) -> Any:
         return value.clone()
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield a value, or the elements of a list, that are tensors."""
     for item in value if isinstance(value, list | tuple) else (value,):
         if isinstance(item, torch.Tensor):
             yield item

@@ -1,4 +1,5 @@
-// Super kernels of captured models (libascendsk): on a device, the kernels of a model, or between two marks, become one.
+// Super kernels of captured models (libascendsk): on a device, the kernels of a model, or between two marks,
+// become one.
 //
 // Fusing changes when kernels run, not what they compute: the host runs the model as it was recorded.
 #include "acl/runtime.h"

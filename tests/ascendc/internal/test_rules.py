@@ -629,7 +629,7 @@ def test_memory_stays_until_it_is_given_out_again(
 def test_a_buffer_that_is_not_given_back(
     library: ctypes.CDLL, tools: Toolkit, capfd: pytest.CaptureFixture[str], dequeues: int, missing: str
 ) -> None:
-    """No flag is left for the next kernel: a device ends it, and a published kernel keeps its one tensor of zeros so."""
+    """No flag is left for the next kernel: a device ends it, and a published kernel keeps its tensor of zeros so."""
     x = np.zeros(64, np.float32)
     assert launch(library, "keeps", 1, x, dequeues) == 0, tools.message()
     assert (x == 5).all()
