@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 from dataclasses import dataclass, field
 
@@ -109,6 +110,21 @@ class Attr:
     default_text: str = field(default="", compare=False)
     #: False if the default in the source is not a known constant (a C++ variable, say); ``default`` is then None.
     default_known: bool = True
+
+    @property
+    def held_default(self) -> AttrValue:
+        """Default as a kernel has it: a float is one of 32 bits.
+
+        >>> Attr("eps", AttrType.FLOAT, False, 0.1).held_default
+        0.10000000149011612
+        """
+        return _held(self.default)
+
+
+def _held(value: AttrValue) -> AttrValue:
+    if isinstance(value, tuple):
+        return tuple(map(_held, value))
+    return ctypes.c_float(value).value if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ from ascend_graph.registration.dimensions.batching import has_batching_rule, nee
 from ascend_graph.registration.dimensions.independent_dims import IndependentDims, read_independent_dims
 from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.effects import warn_of_effects
+from ascend_graph.registration.identity import cache_keys
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
 from ascend_graph.registration.triton_ops import is_triton_op, keep_whole
@@ -129,6 +130,7 @@ class _Planner:
         self.compare_with_author()
         converter = self.plan_converter()
         graph_passes.install_when_loaded()
+        cache_keys.install_when_loaded()
         self.plan_mutation()
         self.plan_gradient()
         independent = self.plan_independent_dims(schema)

@@ -28,7 +28,7 @@ from ascend_graph.eager.choices import (
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.prototypes.naming import snake_case
-from ascend_graph.registration.sameness import difference
+from ascend_graph.registration.identity.sameness import difference
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.declared_dtypes import complete_relation
 

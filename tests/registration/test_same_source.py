@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import ascend_graph
+from ascend_graph.registration.identity.sameness import difference
 from ascend_graph.registration.request import RegistrationError
-from ascend_graph.registration.sameness import difference
 
 PROTOTYPE = "REG_OP(SameSource).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(SameSource)"
 MODULE = f'''

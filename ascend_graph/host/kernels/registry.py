@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.host.kernels.input_shapes import documented_shapes
+from ascend_graph.prototypes import Attr, UnknownPrototypeError, find_prototype
 from ascend_graph.shapes import ShapeError, parse_relation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,8 +68,8 @@ class HostKernel:
         """Return the attrs to call ``function`` with.
 
         Raises:
-            HostRuntimeError: the node lacks a required attr, or has one that this kernel does not know: ignoring it
-                could compute something else.
+            HostRuntimeError: the node lacks an attr without a default, here or in the prototype, or has one that this
+                kernel does not know: ignoring it could compute something else.
         """
         bound = {name: value for name, value in attrs.items() if name not in self.ignored_attrs}
         unknown = [] if self.takes_any_attr else sorted(set(bound) - self.attrs)
@@ -78,8 +79,11 @@ class HostKernel:
                 f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"
             )
         missing = sorted(self.required_attrs - set(bound))
-        if missing:
-            raise HostRuntimeError(f"{self.op_type}: required attr {', '.join(missing)} is not set on the node")
+        declared = prototype_attrs(self.op_type) if missing else {}
+        for name in missing:
+            if name not in declared or declared[name].required or not declared[name].default_known:
+                raise HostRuntimeError(f"{self.op_type}: required attr {name} is not set on the node")
+            bound[name] = declared[name].held_default
         return bound
 
     def check_shapes(self, arguments: Sequence[Any], attrs: Mapping[str, Any]) -> None:
@@ -132,6 +136,14 @@ class HostKernel:
         }
 
 
+def prototype_attrs(op_type: str) -> dict[str, Attr]:
+    """Return the attrs of a loaded or installed prototype by name; none if there is no such prototype."""
+    try:
+        return {attr.name: attr for attr in find_prototype(op_type).attrs}
+    except UnknownPrototypeError:
+        return {}
+
+
 _KERNELS: dict[str, HostKernel] = {}
 
 
@@ -165,7 +177,8 @@ def host_kernel(
         infer: a function that gives the shapes and dtypes of the outputs, if ``function`` does not on meta tensors.
 
     The function's positional parameters are GE's input names; those with a default are optional. A trailing underscore
-    is dropped: ``from_``. Its keyword-only parameters are the attrs, with GE's defaults; ``**attrs`` takes any other.
+    is dropped: ``from_``. Its keyword-only parameters are the attrs; one without a default has the prototype's, and
+    ``**attrs`` takes any other.
     It must be a function of its arguments alone, and work on meta tensors except for the inputs in ``values``.
 
     Raises:

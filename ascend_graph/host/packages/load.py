@@ -22,7 +22,6 @@ from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_ki
 from ascend_graph.host.packages.python_kernels import (
     PythonOperator,
     check_dtype,
-    held_default,
     python_operator,
     references,
     write_results,
@@ -124,7 +123,7 @@ class _PackagedOperator:
         self.meta, self.dtypes, self.numbered_dtype = torch.empty, torch, torch_dtype
         self.package, self.op_type, self.python = package, prototype.op_type, python
         self.outputs, self.sources = prototype.outputs, output_sources(prototype)
-        self.defaults = {a.name: held_default(a) for a in prototype.attrs}
+        self.defaults = {a.name: a.held_default for a in prototype.attrs}
         self.required = frozenset(a.name for a in prototype.attrs if a.required)
         self.kinds = kernel_kinds(prototype)
         self.specs_of = output_specs(package, prototype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from ascend_graph.host.packages.format import OperatorPackageError, open_package
 from ascend_graph.host.packages.output_specs import output_sources
 from ascend_graph.host.time_limit import within_limit
 from ascend_graph.host.triton.nested import PythonKernelCall
-from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 
 
 def references(prototype: OpPrototype) -> dict[str, int]:
@@ -112,17 +111,6 @@ def _tensors(value: Any) -> list[Any]:
     return [t for t in (value if isinstance(value, list | tuple) else [value]) if hasattr(t, "untyped_storage")]
 
 
-def held_default(attr: Attr) -> Any:
-    """Return an attr's default as a kernel on a device has it: a float is one of 32 bits."""
-
-    def held(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(held, value))
-        return ctypes.c_float(value).value if isinstance(value, float) else value
-
-    return held(attr.default)
-
-
 def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any]) -> None:
     """Run a package's Python kernel on the arguments of an aclnn call: inputs, attrs and outputs to write.
 
@@ -143,7 +131,7 @@ def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], 
     prototype = package_prototype(package.directory, op_type)
     operator = python_operator(prototype, function)
     sources = output_sources(prototype)
-    attrs = [(a.name, held_default(a)) for a in prototype.attrs]
+    attrs = [(a.name, a.held_default) for a in prototype.attrs]
     inputs_end = len(prototype.inputs)
     attrs_end = inputs_end + len(attrs)
 

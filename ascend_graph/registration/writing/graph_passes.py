@@ -30,6 +30,7 @@ from ascend_graph.registration.conversion.returned_views import (
 )
 from ascend_graph.registration.conversion.static_kernels import recorded_on_copies
 from ascend_graph.registration.conversion.strided_views import AtGivenOffsets, given_offsets, view_what_was_computed
+from ascend_graph.registration.identity.cache_keys import keep_with_operators
 from ascend_graph.registration.registered import registry
 from ascend_graph.registration.writing import ge, mutation
 from ascend_graph.registration.writing.base_layouts import (
@@ -138,7 +139,8 @@ def _install(compiler: Any, package: str) -> None:
         offsets = given_offsets(graph.graph, captured=captured) if registered and not gradient else {}
         compiled = compile_graph(self, graph, example_inputs, captured)
         compiled = AtGivenOffsets(compiled, offsets) if offsets else compiled
-        return on_its_device(graph.graph, compiled) if registered or gradient else compiled
+        compiled = on_its_device(graph.graph, compiled) if registered or gradient else compiled
+        return keep_with_operators(graph, compiled)
 
     def compile_graph(self: Any, graph: fx.GraphModule, example_inputs: Any, captured: bool) -> Any:
         registered, of_registered = has_registered(graph.graph), _of_registered(graph.graph)

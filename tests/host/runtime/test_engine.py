@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torchair._ge_concrete_graph.ge_ir_pb2 import DataType, OpDef
 
+import ascend_graph
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.kernels import HostKernel, registry
@@ -319,3 +320,35 @@ def test_the_operator_description_is_that_of_the_prototype() -> None:
     assert ("a", "adj_x1", "VT_BOOL") in parameters
     with pytest.raises(HostRuntimeError, match="no prototype of NoSuchOp"):
         describe_operator("NoSuchOp")
+
+
+ATTRS = """
+REG_OP(KernelOfAttrs)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(eps, Float, 0.1)
+    .ATTR(dims, ListInt, {1, 2})
+    .REQUIRED_ATTR(mode, Int)
+    .OP_END_FACTORY_REG(KernelOfAttrs)
+"""
+
+
+def test_an_attr_without_a_default_has_the_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_KERNELS", {})
+    ascend_graph.load_prototypes(ATTRS)
+    registry.host_kernel("KernelOfAttrs")(lambda x, *, eps, dims, mode: x)
+    kernel = registry.host_kernels()["KernelOfAttrs"]
+    assert kernel.bind_attrs({"mode": 3}) == {"eps": 0.10000000149011612, "dims": (1, 2), "mode": 3}
+    with pytest.raises(HostRuntimeError, match="required attr mode is not set on the node"):
+        kernel.bind_attrs({})
+
+
+def test_an_attr_among_the_inputs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_KERNELS", dict(registry.host_kernels()))
+    ascend_graph.load_prototypes(ATTRS)
+    registry.host_kernel("KernelOfAttrs")(lambda x, eps, mode: x)
+    graph = Graph()
+    graph.data("x", [2])
+    graph.add("n", "KernelOfAttrs", [("x", "x:0")])
+    with pytest.raises(GraphCompileError, match=r"input eps, mode; eps is an attr, .*: write \(x, \*, eps, mode\)"):
+        graph.compile()

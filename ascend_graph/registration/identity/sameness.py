@@ -16,7 +16,8 @@ import torch
 
 #: Depth to which nested values are compared.
 _DEPTH = 100
-_CODE = (
+#: Attributes of a code object that say what it does, but for its constants.
+CODE = (
     "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
     "co_flags", "co_exceptiontable",
 )  # fmt: skip
@@ -87,7 +88,7 @@ class _Comparison:
             case property():
                 return self.first([(getattr(old, n), getattr(new, n), where) for n in ("fget", "fset", "fdel")], depth)
             case types.CellType():
-                return self.of(_contents(old), _contents(new), where, depth + 1)
+                return self.of(contents(old), contents(new), where, depth + 1)
             case types.CodeType():
                 return self.code(old, new, where, depth)
             case types.ModuleType():
@@ -128,15 +129,15 @@ class _Comparison:
         """Compare the globals that two functions read, unless both have the same dictionary."""
         if old.__globals__ is new.__globals__:
             return ""
-        read = frozenset(_names(old.__code__))
-        for name in sorted(set(_globals_read(old.__code__))):
-            before, after = (f.__globals__.get(name, _ABSENT) for f in (old, new))
+        read = frozenset(names_read(old.__code__))
+        for name in sorted(set(globals_read(old.__code__))):
+            before, after = (f.__globals__.get(name, ABSENT) for f in (old, new))
             if found := self.of(before, after, _in(where, f"global {name}"), depth + 1, read):
                 return found
         return ""
 
     def code(self, old: types.CodeType, new: types.CodeType, where: str, depth: int) -> str:
-        same = all(getattr(old, name, None) == getattr(new, name, None) for name in _CODE)
+        same = all(getattr(old, name, None) == getattr(new, name, None) for name in CODE)
         if same and len(old.co_consts) == len(new.co_consts):
             constants = zip(old.co_consts, new.co_consts, strict=True)
             if not self.first([(a, b, where) for a, b in constants], depth):
@@ -147,7 +148,7 @@ class _Comparison:
         if getattr(old, "__file__", None) is None or old.__file__ != getattr(new, "__file__", None):
             return _said(where, old, new)
         for name in sorted(read & (vars(old).keys() | vars(new).keys())):
-            before, after = vars(old).get(name, _ABSENT), vars(new).get(name, _ABSENT)
+            before, after = vars(old).get(name, ABSENT), vars(new).get(name, ABSENT)
             if found := self.of(before, after, f"{where}.{name}", depth + 1, read):
                 return found
         return ""
@@ -157,14 +158,10 @@ class _Comparison:
     def classes(self, old: type, new: type, where: str, depth: int) -> str:
         if old.__qualname__ != new.__qualname__ or len(old.__bases__) != len(new.__bases__):
             return _said(where, old, new)
-        if not (old.__flags__ & new.__flags__ & _HEAP):
+        if not (is_of_program(old) and is_of_program(new)):
             return _said(where, old, new)  # of C: it is the same, or another
         bases = self.first(zip(old.__bases__, new.__bases__, [where] * len(old.__bases__), strict=True), depth)
-        before, after = (
-            {k: v for k, v in vars(c).items() if k not in _INCIDENTAL and not isinstance(v, _OF_SLOTS)}
-            for c in (old, new)
-        )
-        return bases or self.mappings(before, after, where, depth)
+        return bases or self.mappings(own_members(old), own_members(new), where, depth)
 
     def mappings(self, old: Mapping[Any, Any], new: Mapping[Any, Any], where: str, depth: int) -> str:
         if old.keys() != new.keys():
@@ -187,17 +184,28 @@ class _Comparison:
                 return ""
         except Exception:  # of a comparison that anybody may have written
             return _said(where, old, new)
-        state = [_state(value) for value in (old, new)]
+        state = [state_of(value) for value in (old, new)]
         if state[0] is None or state[1] is None:
             return _said(where, old, new)
         return self.mappings(state[0], state[1], where, depth)
 
 
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a program makes
-_ABSENT = object()
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+#: What stands for a value that there is not.
+ABSENT = object()
 
 
-def _state(value: Any) -> Mapping[str, Any] | None:
+def is_of_program(cls: type) -> bool:
+    """Return whether a class was made by a program, not in C."""
+    return bool(cls.__flags__ & _HEAP)
+
+
+def own_members(cls: type) -> dict[str, Any]:
+    """Return the members of a class that affect its behavior."""
+    return {k: v for k, v in vars(cls).items() if k not in _INCIDENTAL and not isinstance(v, _OF_SLOTS)}
+
+
+def state_of(value: Any) -> Mapping[str, Any] | None:
     """Return the attributes of an object, or None if they are not its whole state, as for a class of C."""
     cls = type(value)
     if not cls.__flags__ & _HEAP or any(base is not object and not base.__flags__ & _HEAP for base in cls.__mro__):
@@ -214,11 +222,12 @@ def _slots(cls: type) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(n for n in named if n not in ("__dict__", "__weakref__"))
 
 
-def _contents(cell: types.CellType) -> Any:
+def contents(cell: types.CellType) -> Any:
+    """Return the value of a closure variable, or ABSENT before it is assigned."""
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
-        return _ABSENT
+        return ABSENT
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -228,12 +237,14 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_read(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of globals and attributes that code reads, nested functions included."""
     for one in _codes(code):
         yield from one.co_names
 
 
-def _globals_read(code: types.CodeType) -> Iterator[str]:
+def globals_read(code: types.CodeType) -> Iterator[str]:
+    """Yield the globals that code reads, nested functions included."""
     for one in _codes(code):
         for instruction in dis.get_instructions(one):
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -251,7 +262,7 @@ def _said(where: str, old: Any, new: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    if value is _ABSENT:
+    if value is ABSENT:
         return "absent"
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}…"
