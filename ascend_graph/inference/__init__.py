@@ -21,7 +21,8 @@ from ascend_graph.inference.domains import AttrArgument, OperatorSignature, Tens
 from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred, NarrowRelationWarning
 from ascend_graph.inference.running import KernelError, Runner, bind
 from ascend_graph.inference.search import Search
-from ascend_graph.shapes import parse_relation
+from ascend_graph.shapes import RelationError, parse_relation
+from ascend_graph.shapes.parsing.grammar import KEYWORDS
 
 __all__ = [
     "TIME_LIMIT",
@@ -121,11 +122,14 @@ def infer_relation(
     except KernelError as error:
         raise InferenceError(str(error)) from None
     names = [a.name for a in schema.arguments]
-    found = replace(
-        found,
-        relation=parse_relation(restored(str(found.relation), names)),
-        narrower=restored(found.narrower, names),
-    )
+    text = restored(str(found.relation), names)
+    try:
+        found = replace(found, relation=parse_relation(text), narrower=restored(found.narrower, names))
+    except RelationError:
+        words = ", ".join(name for name in names if name in KEYWORDS)
+        raise InferenceError(
+            f"{schema.name}: {words} is a word of the shape language, so {found.relation} cannot be written with it; rename the argument"
+        ) from None
     if found.narrow:
         text = f"{schema.name}: the relation found is {found.narrower}; write shape= to say more"
         warnings.warn(text, NarrowRelationWarning, stacklevel=2)

@@ -171,14 +171,22 @@ class CallSampler:
         return value.permute(order).contiguous().permute(inverse)
 
     def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
-        """Return dtype combinations for some inputs: one dtype for all first, then others, at most 60."""
-        if len(choices) > 3:
-            alike = [(dtype,) * len(choices) for dtype in choices[0]]
-            return alike + [tuple(map(self.rng.choice, choices)) for _ in range(40)]
-        combinations = list(product(*choices))
-        self.rng.shuffle(combinations)
-        combinations.sort(key=lambda c: len(set(c)) > 1)
-        return combinations[:60]
+        """Return dtype combinations for some inputs: one dtype for all first, then one input in another, then others."""
+        count = len(choices)
+        if count < 3:
+            combinations = list(product(*choices))
+            self.rng.shuffle(combinations)
+            combinations.sort(key=lambda c: len(set(c)) > 1)
+            return combinations[:60]
+        alike = [(dtype,) * count for dtype in choices[0]]
+        # One input in another dtype, or all but one: what must have one dtype together is seen beside what need not.
+        apart = [
+            tuple(dtype if (n == one) == alone else choices[0][0] for n in range(count))
+            for one, alone in product(range(count if count < 5 else 0), (True, False))
+            for dtype in choices[one][1:]
+        ]
+        mixed = [tuple(map(self.rng.choice, choices)) for _ in range(40)]
+        return list(dict.fromkeys([*alike, *apart, *mixed]))
 
 
 def attr_dtypes(attr: AttrArgument) -> tuple[torch.dtype, ...]:

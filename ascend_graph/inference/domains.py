@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ascend_graph.shapes.parsing.grammar import KEYWORDS
 from ascend_graph.shapes.relation import Relation, parse_relation
 from ascend_graph.shapes.syntax import Binary, DimensionGroup, Dims, Ellipsis_, Expr, Name, Size
 
@@ -67,7 +68,7 @@ _DOMAIN_NAMES = frozenset("bcdehijklmnpqrstuvw")
 
 def safe_name(name: str) -> str:
     """Return an argument's name for use during inference, distinct from the dimension names of domains, and no keyword."""
-    return f"{name}_" if name in _DOMAIN_NAMES or keyword.iskeyword(name) else name
+    return f"{name}_" if name in _DOMAIN_NAMES | KEYWORDS or keyword.iskeyword(name) else name
 
 
 def restored(text: str, arguments: Iterable[str]) -> str:

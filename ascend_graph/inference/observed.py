@@ -25,13 +25,21 @@ def refusal(relation: Relation, signature: OperatorSignature, values: Mapping[st
 
 
 def compare_run(
-    relation: Relation, signature: OperatorSignature, values: Mapping[str, Any], outputs: Sequence[Any]
+    relation: Relation,
+    signature: OperatorSignature,
+    values: Mapping[str, Any],
+    outputs: Sequence[Any],
+    *,
+    may_refuse: bool = False,
 ) -> str:
-    """Describe the difference between a relation and one run, or return an empty text."""
+    """Describe the difference between a relation and one run, or return an empty text.
+
+    A relation that refuses the inputs differs from the run, unless it may refuse them.
+    """
     try:
         promised = _promised(relation, signature, values)
     except (ShapeError, RelationError) as error:
-        return f"{relation} refuses an input that runs: {error}"
+        return "" if may_refuse else f"{relation} refuses an input that runs: {error}"
     for name, said, output in zip(relation.outputs, promised, outputs, strict=True):
         got = [_spec(t) for t in output] if isinstance(output, list) else _spec(output)
         if got != said:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from ascend_graph.inference.calls import CallSampler
-from ascend_graph.inference.conclusion import Conclusions
+from ascend_graph.inference.conclusions.conclusion import Conclusions
+from ascend_graph.inference.conclusions.dtype_rules import dtype_holds
 from ascend_graph.inference.domains import Domain, OperatorSignature, constraints, domains, restored
-from ascend_graph.inference.dtype_rules import dtype_holds
 from ascend_graph.inference.experiments import DomainRuns, Experiments
 from ascend_graph.inference.functions.branches import joined as joined_relation
 from ascend_graph.inference.observed import valid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from ascend_graph.shapes.syntax import (
     Size,
     Tensor,
     WhereDefinition,
+    bound_names,
     walk,
 )
 
@@ -35,6 +36,8 @@ def advice(relation: Statement, unknown: Collection[str], known: Collection[str]
     '. Write float16 for fp16'
     >>> advice(parse_relation("x[n] -> y[n, group]"), ["group"], ["n", "groups"])
     '. Did you mean groups?'
+    >>> advice(parse_relation("x[2 * n] -> y[n]"), ["n"])
+    '. The size 2 * n of x is compared and gives n no value. Write a for it, and a // 2 for n, where a % 2 == 0'
     >>> advice(parse_relation("x[n] -> index[k]"), ["k"]).startswith(". If k is a number that only the values of a tensor tell")
     True
     >>> advice(parse_relation("x[n] -> index[k]: int32 where k <= n"), ["k"])
@@ -45,6 +48,8 @@ def advice(relation: Statement, unknown: Collection[str], known: Collection[str]
     near = [difflib.get_close_matches(name, known, 1, 0.8) for name in sorted(unknown)]
     if near and all(near):
         return f". Did you mean {', '.join(name for found in near for name in found)}?"
+    if computed := _computed(relation, set(unknown)):
+        return computed
     counts = dict(_counts(relation))
     sizes = {name for tensor in relation.output_tensors for name in size_names(tensor)}
     missing = set(unknown)
@@ -62,6 +67,46 @@ def advice(relation: Statement, unknown: Collection[str], known: Collection[str]
         f". If {', '.join(names)} is a number that only the values of a tensor tell, no relation says it: write the largest size that "
         f"there can be, with the number as an output of its own, index[n], count[1]: int32{_ATTR}"
     )
+
+
+#: Solution of a size for a name, by the operator between the name and the other operand.
+_SOLVED = {"*": "{} // {}", "+": "{} - {}", "-": "{} + {}"}
+
+
+def _computed(relation: Statement, unknown: Set[str]) -> str:
+    """Return advice on a name in arithmetic of an input's size, which is a demand and not a definition; or ""."""
+    taken = {*relation.free_names, *(name for tensor in relation.input_tensors for name in bound_names(tensor))}
+    whole = next(letter for letter in "abcdefghijklm" if letter not in taken)
+    for tensor, value in _sizes(relation.input_tensors):
+        mentioned = {node.id for node in walk(value) if isinstance(node, Name)}
+        for name in sorted(unknown & mentioned):
+            said = f". The size {value} of {tensor} is compared and gives {name} no value. Write {whole} for it, and"
+            other = _beside(value, name)
+            if other is None or len(unknown & mentioned) > 1:
+                return f"{said} make {name} an attr of the operator or a dimension of another input"
+            assert isinstance(value, Binary)
+            demand = f", where {whole} % {other} == 0" if value.operator == "*" else ""
+            return f"{said} {_SOLVED[value.operator].format(whole, other)} for {name}{demand}"
+    return ""
+
+
+def _sizes(tensors: Iterable[Tensor]) -> Iterator[tuple[str, Expr]]:
+    """Yield the sizes that patterns of inputs compute, with the input's name."""
+    for tensor in tensors:
+        for alternative in tensor.alternatives:
+            for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
+                if isinstance(item, Size) and isinstance(item.value, Binary):
+                    yield tensor.name, item.value
+
+
+def _beside(value: Expr, name: str) -> Expr | None:
+    """Return the other operand of a size that can be solved for a name, or None."""
+    if isinstance(value, Binary) and value.operator in _SOLVED:
+        if value.left == Name(name):
+            return value.right
+        if value.right == Name(name) and value.operator != "-":
+            return value.left
+    return None
 
 
 def size_names(tensor: Tensor) -> Iterator[str]:

@@ -58,8 +58,8 @@ def define() -> Iterator[Callable[..., Any]]:
                 "int64"
             ),
         ),
-        ("cat", "tensors[i][*s, n[i]@dim] -> out0[*s, sum(n)@dim]"),
-        ("stack", "tensors[i][*s] -> out0[*s, len(tensors)@dim]"),
+        ("cat", "tensors[i][*s, n[i]@dim]: T -> out0[*s, sum(n)@dim]"),
+        ("stack", "tensors[i][*s]: T -> out0[*s, len(tensors)@dim]"),
         ("flip", "self[*s] -> out0 like self"),
         ("amax", None),
         ("embedding", "weight[n, d], indices[*t] -> out0[*t, d]"),

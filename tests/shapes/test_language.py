@@ -304,6 +304,9 @@ def test_inputs_that_are_refused(text: str, shapes: dict[str, Any], attrs: dict[
         ("-> y[2]", {}, {}, "has no dtype and no input gives one"),
         ("x[n] -> y[n]", {"z": (2,)}, {}, "has no input z; it has x"),
         ("x[n] -> y[x]", {"x": (2,)}, {}, "x is a tensor; write rank"),
+        ("x[2 * n] -> y[n]", {"x": (2,)}, {}, r"Write a for it, and a // 2 for n, where a % 2 == 0$"),
+        ("x[n + m], w[m] -> y[n]", {"x": (2,), "w": (1,)}, {}, "and a - m for n$"),
+        ("x[num * a, d] -> y[num, a, d]", {"x": (2, 1)}, {}, "Write b for it, and make a an attr of the operator or"),
     ],
 )
 def test_relations_that_do_not_fit(text: str, shapes: dict[str, Any], attrs: dict[str, Any], match: str) -> None:
@@ -315,6 +318,28 @@ def test_tied_dtypes_must_agree() -> None:
     relation = parse_relation("x[n]: T, w[n]: T -> y[n]: T")
     with pytest.raises(ShapeError, match="x has dtype int8 and w has dtype bool, but both must be T"):
         relation.infer({"x": (2,), "w": (2,)}, {"x": "int8", "w": "bool"}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "dtypes", "match"),
+    [
+        ("xs[i][n]: T -> y[n]", ["int8", "int8", "bool"], "xs has dtypes int8 and bool, but all must be T"),
+        ("xs[i][n]: (int8, int16) -> y[n]", ["int8", "bool"], "xs has dtype bool; allowed: int8, int16"),
+        (
+            "w[n]: T, xs[i][n]: T -> y[n]",
+            ["int8", "bool"],
+            "w has dtype int8 and xs has dtype bool, but both must be T",
+        ),
+    ],
+)
+def test_dtypes_of_a_list_are_demanded_of_each_tensor(text: str, dtypes: list[str], match: str) -> None:
+    relation = parse_relation(text)
+    named = {"xs": dtypes} | ({"w": "int8"} if "w" in relation.inputs else {})
+    shapes = {name: [(2,)] * len(value) if isinstance(value, list) else (2,) for name, value in named.items()}
+    with pytest.raises(ShapeError, match=match):
+        relation.infer(shapes, named, {})
+    alike = {name: [value[0]] * len(value) if isinstance(value, list) else value for name, value in named.items()}
+    assert relation.infer(shapes, alike, {}) == (((2,), "int8"),)
 
 
 def test_the_document_shows_the_grammar_and_its_examples_parse() -> None:

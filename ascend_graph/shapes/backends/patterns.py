@@ -318,13 +318,13 @@ class Patterns(Scope[T]):
             case SameDtype(names, symbol):
                 return self.same_dtype([name for name in names if name in self.present], names[-1], symbol)
             case CheckDtype(name, allowed) if name in self.present:
-                options, given = [self.dtype(node) for node in allowed], self.dtype_of(name)
+                options, given = [self.dtype(node) for node in allowed], self.dtypes_of(name)
 
                 def among(env: Env) -> None:
                     dtypes = [option(env) for option in options]
-                    got = given(env)
-                    if got is not None and got not in dtypes:
-                        raise ShapeError(f"{name} has dtype {got}; allowed: {', '.join(map(str, dtypes))}")
+                    for got in given(env):
+                        if got is not None and got not in dtypes:
+                            raise ShapeError(f"{name} has dtype {got}; allowed: {', '.join(map(str, dtypes))}")
 
                 return [among]
             case Agree(name):
@@ -333,14 +333,17 @@ class Patterns(Scope[T]):
         return []
 
     def same_dtype(self, present: Sequence[str], last: str, symbol: str) -> list[Action]:
-        if len(present) < 2 or present[-1] != last:
+        if not present or present[-1] != last or (len(present) < 2 and last in self.single):
             return []
-        first, other, given = present[0], self.dtype_of(present[0]), self.dtype_of(last)
+        first, other, given = present[0], self.dtype_of(present[0]), self.dtypes_of(last)
 
         def same(env: Env) -> None:
-            a, b = other(env), given(env)
-            if a != b:
-                raise ShapeError(f"{first} has dtype {a} and {last} has dtype {b}, but both must be {symbol}")
+            for b in given(env):
+                if (a := other(env)) != b:
+                    whose = (
+                        f"{last} has dtypes {a} and" if first == last else f"{first} has dtype {a} and {last} has dtype"
+                    )
+                    raise ShapeError(f"{whose} {b}, but {'all' if first == last else 'both'} must be {symbol}")
 
         return [same]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic
 
 from ascend_graph.shapes.arithmetic import item_of, operand_of, show
@@ -89,6 +89,18 @@ class ScopeState(Generic[T]):
         """Return a closure for the dtype of a present input, or of the first of a list."""
         slot = self.input_slot[name]
         return slot_dtype(slot) if name in self.single else (lambda env: dtype_of(env[slot]))
+
+    def dtypes_of(self, name: str) -> Callable[[Env], Iterable[Any]]:
+        """Return a closure for the dtypes of a present input: of each tensor that a list has."""
+        slot, one = self.input_slot[name], self.dtype_of(name)
+        if name in self.single:
+            return lambda env: (one(env),)
+
+        def every(env: Env) -> list[Any]:
+            given = env[slot] if isinstance(env[slot], list | tuple) else (env[slot],)
+            return [tensor.dtype for tensor in given if tensor is not None]
+
+        return every
 
     def choice(self, node: ExpressionNode) -> Value:
         condition, then, otherwise = node.args

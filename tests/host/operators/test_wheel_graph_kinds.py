@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -144,3 +146,22 @@ def test_fake_tensors_of_the_cpu_are_as_the_cpu_has_them() -> None:
 def test_a_part_of_a_conjugated_input_in_a_capture(part: Program) -> None:
     x = torch.complex(numbers(3), numbers(3))
     torch.testing.assert_close(captured(lambda x: part(x) + 1)(x.npu().conj()).cpu(), part(x.conj()) + 1)
+
+
+BOTH = """
+import torch, torch_npu, torchair
+def in_captures(): torch.compile(lambda x: x + 1, backend="npugraph_ex")(torch.ones(3).npu())
+def in_ge(): print(torch.compile(lambda x: x + 1, backend=torchair.get_npu_backend())(torch.ones(3).npu()).tolist())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [("in_captures", "in_ge", "Trying to override a python impl"), ("in_ge", "in_captures", "")],
+)
+def test_both_compilers_in_one_process(first: str, second: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{BOTH}\n{first}()\n{second}()"], capture_output=True, text=True, check=False
+    )
+    assert ("[2.0, 2.0, 2.0]" in done.stdout, said in done.stderr) == (not said, True)

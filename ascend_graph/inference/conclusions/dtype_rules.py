@@ -27,14 +27,15 @@ def dtype_rules(signature: OperatorSignature, runs: Sequence[Call], *, by_case: 
     Args:
         signature: The operator.
         runs: Its runs.
-        by_case: If true, a rule may have a condition; a shape function answers enough questions to tell it from chance.
+        by_case: If true, a rule may have any condition; a shape function answers enough questions to tell it from chance.
+            Otherwise the only one is that an optional attr is absent.
     """
     rules = []
     for number in range(len(signature.outputs)):
         rule = next((c for c in dtype_candidates(signature) if dtype_holds(signature, c, number, runs)), None)
-        rule = rule or _by_attr(signature, number, runs)
-        if rule is None and by_case:
-            rule = _by_case(signature, number, runs)
+        rule = rule or _by_attr(signature, number, runs) or _by_numbers(signature, number, runs)
+        if rule is None:
+            rule = _by_case(signature, number, runs, _conditions(signature, runs) if by_case else _absences(signature))
         if rule is None:
             return None
         rules.append(rule)
@@ -76,12 +77,35 @@ def _by_attr(signature: OperatorSignature, number: int, runs: Sequence[Call]) ->
             rule = f"{candidate} if {attr.name} is None else {attr.name}"
             if dtype_holds(signature, candidate, number, absent) and dtype_holds(signature, rule, number, runs):
                 return rule
+        by_case = _by_case(signature, number, absent, _absences(signature)) if absent else None
+        rule = f"({by_case}) if {attr.name} is None else {attr.name}"
+        if by_case is not None and dtype_holds(signature, rule, number, runs):
+            return rule
     return None
 
 
-def _by_case(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> str | None:
-    """Return a rule with one condition on an attr or on an input's dtype, and a simple rule in both cases."""
-    for condition, holds in _conditions(signature, runs):
+def _by_numbers(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> str | None:
+    """Return the common dtype of the tensors and of those optional numbers that are given, at most two."""
+    tensors = ", ".join(t.name for t in signature.required)
+    numbers = [a.name for a in signature.attrs if a.kind == "number" and a.optional]
+    if not tensors or not 0 < len(numbers) <= 2:
+        return None
+    rule = f"promote({', '.join([tensors, *numbers])})"
+    for name in numbers:
+        others = [other for other in numbers if other != name]
+        without = f"promote({', '.join([tensors, *others])})"
+        absent = "".join(f"promote({tensors}) if {other} is None else " for other in others)
+        rule = f"({absent}{without if others else f'promote({tensors})'}) if {name} is None else {rule}"
+    return rule if dtype_holds(signature, rule, number, runs) else None
+
+
+#: Conditions on a call, as text and as function.
+Conditions = Iterator[tuple[str, Callable[[Mapping[str, Any]], bool]]]
+
+
+def _by_case(signature: OperatorSignature, number: int, runs: Sequence[Call], conditions: Conditions) -> str | None:
+    """Return a rule with one of some conditions, and a simple rule in both cases."""
+    for condition, holds in conditions:
         cases = [run for run in runs if holds(run[0])], [run for run in runs if not holds(run[0])]
         if not all(cases):
             continue
@@ -97,10 +121,16 @@ def _simple(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> 
     return next((c for c in dtype_candidates(signature) if dtype_holds(signature, c, number, runs)), None)
 
 
-def _conditions(
-    signature: OperatorSignature, runs: Sequence[Call]
-) -> Iterator[tuple[str, Callable[[Mapping[str, Any]], bool]]]:
-    """Yield conditions on a call: a flag, a value of a string or integer, the dtype of an input, a flag and a dtype."""
+def _absences(signature: OperatorSignature) -> Conditions:
+    """Yield the conditions that an optional attr is absent."""
+    for attr in signature.attrs:
+        if attr.optional and attr.kind != "dtype":
+            yield f"{attr.name} is None", partial(_is_absent, attr.name)
+
+
+def _conditions(signature: OperatorSignature, runs: Sequence[Call]) -> Conditions:
+    """Yield conditions on a call: an attr is absent, a flag, a value of a string or integer, a dtype, a flag and a dtype."""
+    yield from _absences(signature)
     flags = [a.name for a in signature.attrs if a.kind == "bool"]
     for name in flags:
         yield name, partial(_attr_is, name, True)
@@ -122,6 +152,10 @@ def _conditions(
             yield text, partial(_has_dtype, tensor.name, dtype)
             for name in flags:
                 yield f"{name} and {text}", partial(_flag_and_dtype, name, tensor.name, dtype)
+
+
+def _is_absent(name: str, values: Mapping[str, Any]) -> bool:
+    return values[name] is None
 
 
 def _attr_is(name: str, value: Any, values: Mapping[str, Any]) -> bool:

@@ -6,13 +6,18 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
+from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.inference.attr_draws import USUAL_INTEGERS
-from ascend_graph.inference.calls import KINDS, SIZES, attr_dtypes
+from ascend_graph.inference.calls import KINDS, SIZES
+from ascend_graph.inference.conclusions.dtype_rules import Call
+from ascend_graph.inference.conclusions.dtype_runs import DtypeRuns
+from ascend_graph.inference.conclusions.folding import folded, with_one_dtype
+from ascend_graph.inference.conclusions.optional_tensors import Claim, OptionalTensors
 from ascend_graph.inference.conditions import bounds, restrictions
 from ascend_graph.inference.domains import Domain, neighbors
-from ascend_graph.inference.dtype_rules import Call, dtype_rules
 from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, DomainRuns, Experiments
 from ascend_graph.inference.observed import (
     compare_run,
@@ -20,7 +25,6 @@ from ascend_graph.inference.observed import (
     dtypes_of,
     flat,
     is_like,
-    listed,
     refusal,
     same_strides,
     shapes_of,
@@ -28,10 +32,9 @@ from ascend_graph.inference.observed import (
     with_like,
 )
 from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred
-from ascend_graph.inference.running import Returned, Run
+from ascend_graph.inference.running import Returned
 from ascend_graph.inference.solver import Observation, ShapeAlternatives, Solver, selectors
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import bound_names
 
 #: Keywords of a condition, which are not names.
 _WORDS = {"is", "not", "or", "and", "None", "in"}
@@ -43,10 +46,11 @@ class Conclusions:
     def __init__(self, experiments: Experiments) -> None:
         self.experiments, self.signature, self.calls = experiments, experiments.signature, experiments.calls
         self.trials: list[DomainTrial] = []
-        #: Optional tensors that change neither shapes nor dtypes, as runs with them show.
-        self.harmless: set[str] = set()
-        #: Only kind of tensors, float or int, for which the dtype rules hold; "" if they hold for every run.
-        self.only = ""
+        #: Claims about optional tensors; None for one that must be absent.
+        self.claims: Mapping[str, Claim | None] = {}
+        self.dtype_runs = DtypeRuns(experiments)
+        #: Lists whose tensors must have one dtype.
+        self.uniform: frozenset[str] = frozenset()
         #: Dtype rules of a function, which hold for every domain.
         self.rules: list[str] | None = None
 
@@ -76,7 +80,7 @@ class Conclusions:
             self.note(evidence, f"{len(rivals)} candidates survive: " + " | ".join(rivals))
             return None
         if self.rules is None or self.experiments.runner.has_strides:
-            self.rules = self.dtypes(evidence)
+            self.rules = self.dtype_runs.rules(evidence)
         dtypes = self.rules
         if dtypes is None:
             self.note(evidence, "no dtype rule explains the outputs")
@@ -86,15 +90,12 @@ class Conclusions:
                     f"{self.assemble(domain, [e[0] for e in explained], [''] * len(explained), observations)}"
                 )
             return None
+        self.uniform = self.dtype_runs.uniform_lists(evidence, dtypes)
         shapes = [e[0] for e in explained]
         self.try_integers(shapes, evidence)
-        self.harmless = set()
-        for tensor in self.signature.tensors:
-            if tensor.optional and not tensor.is_list:
-                self.harmless.add(tensor.name)
-                if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
-                    self.harmless.remove(tensor.name)
-        relation = self.assemble(domain, shapes, dtypes, observations)
+        optional = OptionalTensors(self.experiments, evidence)
+        self.claims = optional.claims(lambda claims: self.assemble(domain, shapes, dtypes, observations, claims))
+        relation = self.assemble(domain, shapes, dtypes, observations, self.claims)
         failure, empty = self.fresh(relation, evidence)
         if not failure:
             self.look_around(evidence)
@@ -108,7 +109,8 @@ class Conclusions:
             return None
         notes: list[str] = []
         if self.experiments.runner.has_strides:
-            relation, notes = self.with_strides(relation, evidence)
+            relation, notes = self.with_strides(relation, evidence, optional.runs)
+        relation = folded(relation)
         self.note(evidence, f"explained: {relation}")
         return self.found(relation, domain, notes)
 
@@ -152,65 +154,27 @@ class Conclusions:
             found[:] = kept[:1]
         return []
 
-    def dtypes(self, evidence: DomainRuns) -> list[str] | None:
-        """Return the dtype rule of every output, from runs with all dtypes the kernel takes, or None."""
-        relation = evidence.domain.relation("")
-        self.only = ""
-        runs: list[Call] = list(zip(evidence.values, evidence.outputs, strict=True))
-        names = [t.name for t in self.signature.required]
-        given: list[Call] = []
-        for dtypes in self.calls.combinations([self.calls.dtype_choices(n, evidence.kinds[n]) for n in names]):
-            values = self.calls.values(evidence.domain, relation, None, evidence.kinds)
-            if values is None:
-                continue
-            for name, dtype in zip(names, dtypes, strict=True):
-                value = values[name]
-                cast = (
-                    [self.calls.tensor(v.shape, dtype) for v in value]
-                    if isinstance(value, list)
-                    else self.calls.tensor(value.shape, dtype)
-                )
-                values[name] = cast
-            run = self.experiments.call(values)
-            if not run.error:
-                runs.append((values, run.outputs))
-            for attr in self.signature.attrs:
-                if attr.kind == "dtype" and attr.optional:
-                    named = values | {attr.name: self.calls.rng.choice(attr_dtypes(attr))}
-                    run = self.experiments.call(named)
-                    if not run.error:
-                        given.append((named, run.outputs))
-        # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
-        by_case = not self.experiments.runner.has_strides
-        found = dtype_rules(self.signature, runs + given, by_case=by_case)
-        found = found or dtype_rules(self.signature, runs, by_case=by_case)
-        if found is not None:
-            return found
-        # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone; so with flags.
-        for kind in ("float", "int"):
-            if set(evidence.kinds.values()) <= {kind}:
-                same = [r for r in runs if all(d in KINDS[kind] for n in names for d in listed(dtypes_of(r[0][n])))]
-                self.only = kind if same else ""
-                return dtype_rules(self.signature, same)
-        return None
-
     def assemble(
         self,
         domain: Domain,
         explained: Sequence[ShapeAlternatives],
         dtypes: Sequence[str],
         observations: Sequence[Observation],
+        claims: Mapping[str, Claim | None] = MappingProxyType({}),
     ) -> Relation:
-        """Build the relation, with the restrictions to the values seen."""
+        """Build the relation, with the restrictions to the values seen, and the claims about optional tensors."""
         first = next((t.name for t in self.signature.required), None)
+        said = {name: claim for name, claim in claims.items() if claim is not None}
+        for name, claim in said.items():
+            dtypes = claim.rules(dtypes, name, first or "")
         outputs = []
         for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
             outputs.append(
                 _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
             )
         demands = [*domain.where]
-        if self.only:
-            allowed = ", ".join(str(d).removeprefix("torch.") for d in KINDS[self.only])
+        if only := self.dtype_runs.only:
+            allowed = ", ".join(str(d).removeprefix("torch.") for d in KINDS[only])
             demands += [f"dtype({t.name}) in ({allowed})" for t in self.signature.required if not t.is_list]
         demands += restrictions(self.signature, observations, domain)
         for bound in bounds(self.signature, observations, domain):
@@ -220,17 +184,25 @@ class Conclusions:
         for attr in self.signature.attrs:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
             if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):
-                demands.append(f"{attr.name} is None" if attr.optional else f"{attr.name} == {attr.name}")
-        absent = [t.name for t in self.signature.tensors if t.optional and t.name not in self.harmless]
+                if attr.optional:
+                    demands.append(f"{attr.name} is None")
+                elif self.dtype_runs.at_default and (default := TORCH.from_attr(attr.default)) is not None:
+                    demands.append(f"{attr.name} == {TORCH.to_name(default)}")
+        absent = [t.name for t in self.signature.tensors if t.optional and t.name not in said]
         demands += [f"{name} is None" for name in absent]
+        demands += filter(None, (claim.demand(name, first or "") for name, claim in said.items()))
         for attr in self.signature.attrs:
             # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
             if attr.kind == "int" and _selects(attr.name, explained):
                 tried = (o.attrs for o in observations), (values for values, _ in self.experiments.seen)
                 seen = sorted({a[attr.name] for a in itertools.chain(*tried) if a[attr.name] is not None})
                 demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
-        inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
-        return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
+        patterns = [f"{name}{claim.pattern}" for name, claim in said.items() if claim.pattern or claim.dtype != "any"]
+        inputs = ", ".join(p for p in (domain.inputs, *patterns, *absent) if p)
+        if any(claim.pattern == "[...]" for claim in said.values()):
+            inputs, outputs = inputs.replace("[*s]", "[...]"), [_broadcast(output, first or "") for output in outputs]
+        text = f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else "")
+        return with_one_dtype(parse_relation(text), self.uniform)
 
     def try_integers(self, explained: Sequence[ShapeAlternatives], evidence: DomainRuns) -> None:
         """Run calls with all usual values of the integers that select alternatives."""
@@ -238,33 +210,6 @@ class Conclusions:
             if attr.kind == "int" and _selects(attr.name, explained):
                 for value in sorted(USUAL_INTEGERS):
                     self.experiments.call({**evidence.values[value % len(evidence.values)], attr.name: value})
-
-    def changes_nothing(self, name: str, relation: Relation, evidence: DomainRuns) -> bool:
-        """Return whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
-        inputs = evidence.domain.relation("")
-        dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
-        patterns = [
-            f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
-            for d in dims
-            if f"{d}[i]" not in evidence.domain.inputs
-        ]
-        patterns += [f"[{a}, {b}]" for a in evidence.domain.dims for b in evidence.domain.dims if a != b]
-        for pattern in patterns:
-            wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
-            ran = 0
-            for structure in range(STRUCTURES):
-                values = self.calls.values(wider, wider.relation(""), structure, evidence.kinds)
-                run = Run(error="no inputs") if values is None else self.experiments.call(values)
-                if structure == 3 and not ran:
-                    break
-                if run.error or values is None:
-                    continue
-                if compare_run(relation, self.signature, values, run.outputs):
-                    return False
-                ran += 1
-            if ran > STRUCTURES // 2:
-                return True
-        return False
 
     def fresh(self, relation: Relation, evidence: DomainRuns) -> tuple[str, bool]:
         """Compare a relation with fresh runs of other shapes and dtypes.
@@ -315,10 +260,9 @@ class Conclusions:
             The difference, and whether a tensor of that call had no elements.
         """
         for values, outputs in self.experiments.seen:
-            if not refusal(relation, self.signature, values):
-                difference = compare_run(relation, self.signature, values, outputs)
-                if difference:
-                    return difference, self.is_empty(values)
+            difference = compare_run(relation, self.signature, values, outputs, may_refuse=True)
+            if difference:
+                return difference, self.is_empty(values)
         return "", False
 
     def found(self, relation: Relation, domain: Domain, notes: Sequence[str] = ()) -> Inferred:
@@ -355,13 +299,16 @@ class Conclusions:
         """Return the shapes of a call, and the attrs that differ from their defaults."""
         return {**shapes, **{a.name: values[a.name] for a in self.signature.attrs if values[a.name] != a.default}}
 
-    def with_strides(self, relation: Relation, evidence: DomainRuns) -> tuple[Relation, list[str]]:
+    def with_strides(
+        self, relation: Relation, evidence: DomainRuns, optional: Sequence[Call]
+    ) -> tuple[Relation, list[str]]:
         """Return the relation with ``like`` for outputs that have an input's strides, and notes.
 
         A note names an output with neither an input's strides nor contiguous ones in every run.
         """
         inputs = evidence.domain.relation("")
-        runs: list[tuple[dict[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
+        runs: list[Call] = list(zip(evidence.values, evidence.outputs, strict=True))
+        runs += [run for run in optional if not refusal(relation, self.signature, run[0])]
         turned = 0
         for structure in range(200, 200 + FRESH_RUNS * 12):
             if turned >= FRESH_RUNS * 2:
@@ -392,6 +339,12 @@ class Conclusions:
 def _selects(attr: str, explained: Sequence[ShapeAlternatives]) -> bool:
     """Return whether values of an integer attr select alternatives."""
     return any(c.startswith((f"{attr} ==", f"{attr} in")) for e in explained for c in e.conditions)
+
+
+def _broadcast(output: str, first: str) -> str:
+    """Return an output of the inputs' shape as one of their broadcast shape."""
+    name, _, rest = output.partition(f" like {first}")
+    return f"{name}[...]{rest}" if name != output else output.replace("[*s]", "[...]")
 
 
 def _output(name: str, explanation: ShapeAlternatives, dtype: str, is_list: bool) -> str:

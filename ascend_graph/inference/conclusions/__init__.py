@@ -1,0 +1,1 @@
+"""Conclusions from runs: the relation of one domain, its dtype rules, and what it claims of optional tensors."""
