@@ -54,9 +54,9 @@ class Experiments:
         self.seen.clear()
         self.known.clear()
 
-    def call(self, values: Mapping[str, Any]) -> Run:
+    def call(self, values: Mapping[str, Any], *, may_crash: bool = False) -> Run:
         """Run the kernel and record its outputs if it succeeds."""
-        run = self.runner.call({name: values[safe_name(name)] for name in self.runner.names})
+        run = self.runner.call({name: values[safe_name(name)] for name in self.runner.names}, may_crash=may_crash)
         if not run.error:
             key = repr([spec_of(value) for value in values.values()])
             if key not in self.known:

@@ -67,7 +67,7 @@ class Caller(Protocol):
     def names(self) -> Sequence[str]:
         """The arguments of a call, in order."""
 
-    def call(self, values: Mapping[str, Any]) -> Run:
+    def call(self, values: Mapping[str, Any], *, may_crash: bool = False) -> Run:
         """Run the operator with arguments by name, and return an exception that it raises as a result."""
 
 
@@ -114,8 +114,8 @@ class Runner:
         """The arguments of the schema, in order."""
         return [a.name for a in self.schema.arguments]
 
-    def call(self, values: Mapping[str, Any]) -> Run:
-        """Run the kernel with arguments by name, and return an exception that it raises as a result."""
+    def call(self, values: Mapping[str, Any], *, may_crash: bool = False) -> Run:
+        """Run the kernel with arguments by name, and return an exception that it raises as a result, or that it crashed."""
         assert self._worker is not None
         shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
         try:
@@ -125,9 +125,11 @@ class Runner:
                 f"{self.schema.name} did not return within {self.limit} s for {shapes}; give shape= or samples="
             ) from None
         except _CrashedError as error:
-            raise KernelError(
-                f"{self.schema.name} crashed the process it ran in ({error}) for {shapes}; give shape= or samples="
-            ) from None
+            crash = f"{self.schema.name} crashed the process it ran in ({error}) for {shapes}; give shape= or samples="
+            if not may_crash:
+                raise KernelError(crash) from None
+            self._worker.close()
+            self._worker, run = _worker(self._kernel, self._devices), Run(error=crash)
         if run.error:
             self.last_error = run.error
         else:

@@ -1,7 +1,8 @@
-"""Relations found for operators with optional tensors, absent attrs and lists: each call that they accept is as the kernel's."""
+"""Relations found for operators with optional tensors, absent attrs and lists: what they accept is as the kernel's."""
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections.abc import Callable
 from typing import Any
@@ -212,5 +213,21 @@ def test_what_is_accepted_is_as_the_kernel_computes(case: str) -> None:
                 wrong.append((given, specs(result), specs(promised)))
         assert wrong == []
         assert accepted > ran // 6, str(relation)
+    finally:
+        library._destroy()
+
+
+def test_a_crash_for_an_optional_tensor_of_another_size_is_a_refusal() -> None:
+    def kernel(x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        if bias is not None and bias.shape != x.shape[-1:]:
+            ctypes.string_at(0)
+        return x.clone() if bias is None else x + bias
+
+    library = torch.library.Library("optional_crash", "DEF")
+    try:
+        library.define("op(Tensor x, Tensor? bias=None) -> Tensor")
+        library.impl("op", kernel, "CPU")
+        relation = infer_overload(torch.ops.optional_crash.op.default).relation
+        assert "x if bias is None else promote(x, bias)" in str(relation)
     finally:
         library._destroy()

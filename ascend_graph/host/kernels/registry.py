@@ -86,6 +86,12 @@ class HostKernel:
             bound[name] = declared[name].held_default
         return bound
 
+    def attrs_among_inputs(self, missing: Sequence[str]) -> str:
+        """Return what to write if inputs that a node lacks are attrs of the prototype, or an empty text."""
+        attrs = [name for name in missing if name in prototype_attrs(self.op_type)]
+        taken = ", ".join([*(name for name in self.inputs if name not in attrs), "*", *attrs])
+        return f"; {attrs[0]} is an attr, which the host kernel takes behind '*': write ({taken})" if attrs else ""
+
     def check_shapes(self, arguments: Sequence[Any], attrs: Mapping[str, Any]) -> None:
         """Check the shapes and dtypes of the inputs against the documents.
 

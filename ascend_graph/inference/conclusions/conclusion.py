@@ -251,7 +251,7 @@ class Conclusions:
             shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors}
             attrs = {a.name: values[a.name] for a in self.signature.attrs}
             for other_shapes, other_attrs in neighbors(self.signature, shapes, attrs, self.calls.rng):
-                self.experiments.call(self.calls.arguments(other_shapes, other_attrs, dtypes))
+                self.experiments.call(self.calls.arguments(other_shapes, other_attrs, dtypes), may_crash=True)
 
     def contradiction(self, relation: Relation) -> tuple[str, bool]:
         """Find a run of any domain that the relation accepts but contradicts.

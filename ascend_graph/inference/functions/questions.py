@@ -223,7 +223,7 @@ class FunctionCaller:
             )
         return fixed | _plain_attrs(prototype, self.list_length)
 
-    def call(self, values: Mapping[str, Any]) -> Run:
+    def call(self, values: Mapping[str, Any], *, may_crash: bool = False) -> Run:
         """Ask the function, and return a refusal as a result.
 
         Raises:

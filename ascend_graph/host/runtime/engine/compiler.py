@@ -16,7 +16,6 @@ import torch
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.host.dtypes import ge_dtype, proto_dtype, torch_dtype
 from ascend_graph.host.kernels import HostKernel, find_host_kernel
-from ascend_graph.host.kernels.registry import prototype_attrs
 from ascend_graph.host.runtime.engine.effects import Memory
 from ascend_graph.host.runtime.engine.format_checks import check_formats
 from ascend_graph.host.runtime.engine.formats import Blocks, blocks_of_input, blocks_of_parameter
@@ -249,9 +248,7 @@ class _GraphCompiler:
             if source == ABSENT and name in kernel.required_inputs
         ]
         if missing:
-            attrs = [name for name in missing if name in prototype_attrs(op.type)]
-            taken = ", ".join([*(name for name in kernel.inputs if name not in attrs), "*", *attrs])
-            hint = f"; {attrs[0]} is an attr, which the host kernel takes behind '*': write ({taken})" if attrs else ""
+            hint = kernel.attrs_among_inputs(missing)
             raise GraphCompileError(f"node {op.name} ({op.type}) lacks its required input {', '.join(missing)}{hint}")
         return sources
 
