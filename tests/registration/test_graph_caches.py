@@ -208,8 +208,12 @@ SCALE = 2.0
 PATTERN = re.compile("a+")
 TABLE = {"weights": torch.arange(3.0), "kinds": [Kind.ONE, {"x", "y", "z"}], "dtype": torch.float16}
 rule = Rule(SCALE)
+@functools.wraps(torch.relu)
+def wrapped(x):
+    return x * 13
+
 value = [
-    rule.__call__, rule, functools.partial(again, times=2), lambda x: x if x in {"p", "q"} else TABLE, PATTERN.match,
+    wrapped, rule.__call__, rule, functools.partial(again, times=2), lambda x: x if x in {"p", "q"} else TABLE, PATTERN.match,
     torch.ops.aten.add.Tensor, torch.nn.Linear, max,
 ]
 """
@@ -253,6 +257,7 @@ def test_another_process_has_the_same_fingerprint() -> None:
         ("nn.Linear", "nn.Bilinear"),
         ("max,", "min,"),
         ("ONE = 1", "ONE = 2"),
+        ("x * 13", "x * 17"),
     ],
 )
 def test_a_change_is_another_fingerprint(old: str, new: str) -> None:

@@ -97,7 +97,7 @@ class _Walk:
 
     def by_kind(self, value: Any, read: frozenset[str]) -> None:
         if isinstance(value, type | types.FunctionType | types.ModuleType | types.BuiltinFunctionType):
-            module = value.__name__ if isinstance(value, types.ModuleType) else value.__module__ or ""
+            module = _defined_in(value)
             bound = value.__self__ if isinstance(value, types.BuiltinFunctionType) else None
             if module.partition(".")[0] in _VERSIONED and not getattr(value, "__closure__", None):
                 self.put("versioned", module, getattr(value, "__qualname__", ""))
@@ -188,3 +188,12 @@ class _Walk:
         except Exception as error:  # of a method that anybody may have written
             raise NoFingerprintError(value) from error
         self.all([parts] if isinstance(parts, str) else [list(p) if isinstance(p, Iterator) else p for p in parts])
+
+
+def _defined_in(value: Any) -> str:
+    """Return the module of a value's code; a function may say another one, as ``functools.wraps`` makes it."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    return str(
+        value.__globals__.get("__name__", "") if isinstance(value, types.FunctionType) else value.__module__ or ""
+    )
